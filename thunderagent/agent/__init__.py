@@ -1,0 +1,1 @@
+"""One agent: it polls, claims, holds leases, has handlers run in child processes, and drains."""

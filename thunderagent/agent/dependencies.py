@@ -1,0 +1,59 @@
+"""Looking at waiting tasks: their dependencies are read, and each task is claimed, unblocked, deferred or abandoned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from thunderagent import transitions
+from thunderagent.agent.decisions import DAY, GiveUp, Met, WaitOn, judge_dependencies
+from thunderagent.agent.events import Events
+from thunderagent.agent.table import Table
+from thunderagent.errors import StoreRejected
+from thunderagent.settings import AgentSettings
+from thunderagent.task import Task
+from thunderagent.transitions import Transition
+
+LOOKS = 100
+"""Waiting tasks looked at in one poll; the others are still due at the next."""
+
+
+class Dependencies:
+    """Decides about waiting tasks that are due for a look."""
+
+    def __init__(self, settings: AgentSettings, table: Table, events: Events) -> None:
+        self._settings = settings
+        self._table = table
+        self._events = events
+
+    async def look(self, tasks: Sequence[Task], *, free: int, now: int) -> list[Task]:
+        """Those of the waiting tasks that may be claimed now, at most as many as are ``free``; the others are written down."""
+        tasks = tasks[:LOOKS]
+        ids = {task_id for task in tasks for task_id in task.unmet}
+        if not ids:
+            return []
+        read = await self._table.do(self._table.store.get_many, ids)
+        claimable: list[Task] = []
+        for task in tasks:
+            match judge_dependencies(task, read, now, self._settings):
+                case Met() if len(claimable) < free:
+                    self._events.dependency("met", task)
+                    claimable.append(task)
+                case Met():
+                    await self._write("unblocked", task, transitions.unblock(task, now=now))
+                case WaitOn(wait, unmet):
+                    await self._write("deferred", task, transitions.defer(task, now=now, wait=wait, unmet=unmet))
+                case GiveUp(error):
+                    expires_at = now + int(self._settings.keep_days * DAY)
+                    transition = transitions.abandon(task, error, now=now, expires_at=expires_at)
+                    await self._write("abandoned", task, transition, error)
+        return claimable
+
+    async def _write(self, result: str, task: Task, transition: Transition, error: object = None) -> None:
+        """Another agent may have looked at the same moment; then its write stands and this one does nothing."""
+        try:
+            applied = await self._table.do(self._table.store.apply, transition)
+        except StoreRejected as refused:
+            self._events.trouble(f"writing the wait of {task.task_id}", refused)
+            return
+        if applied.ok:
+            self._events.dependency(result, task, error)

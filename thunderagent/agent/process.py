@@ -1,0 +1,147 @@
+"""An agent as a process: its parts put together, its signals, its health, and its way out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from prometheus_client import CollectorRegistry
+
+from thunderagent import __version__
+from thunderagent.agent.agent import Agent
+from thunderagent.agent.children import Children, ChildSpec
+from thunderagent.agent.events import Events
+from thunderagent.agent.health import HealthServer
+from thunderagent.agent.notify import Notifier
+from thunderagent.agent.table import Contact, Table
+from thunderagent.metrics import AgentMetrics
+from thunderagent.settings import AgentSettings, TableSettings
+from thunderagent.store.dynamo import DynamoStore
+
+T = TypeVar("T")
+
+MAX_THREADS = 64
+"""Threads for calls to the table. More slots than this share them; a call takes milliseconds, a task seconds."""
+
+RENEWAL_THREADS = 8
+GAUGES_EVERY = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentProcess:
+    """What ``thunderagent agent run`` runs."""
+
+    handler: str
+    table: TableSettings
+    settings: AgentSettings
+    environ: Mapping[str, str]
+
+    def run(self) -> None:
+        """Run until a signal has drained the agent. Raises InvalidHandler, InvalidSettings."""
+        asyncio.run(self._main())
+
+    async def _main(self) -> None:
+        metrics = AgentMetrics(CollectorRegistry(), self.settings.pool)
+        metrics.build.info({"version": __version__})
+        events = Events(metrics, owner_name(self.settings.pool, self.environ))
+        rng = random.Random()
+        threads = min(MAX_THREADS, self._slots() + 4)
+        store = DynamoStore(replace(self.table, connections=threads), observer=events.called)
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(threads) as pool, ThreadPoolExecutor(RENEWAL_THREADS) as renewal_pool:
+            table = Table(
+                store, store.for_renewals(), _caller(pool), _caller(renewal_pool), Contact(loop.time, self.settings.renew)
+            )
+            agent: Agent
+            children = Children(
+                ChildSpec(self.handler, self.table, self.settings),
+                rng,
+                on_enqueued=lambda task_id: agent.hint(task_id),
+                on_replaced=events.child_replaced,
+            )
+            agent = Agent(self.settings, table, children, events=events, rng=rng)
+            await self._supervised(agent, store, metrics)
+
+    def _slots(self) -> int:
+        return self.settings.processes * max(self.settings.threads, self.settings.async_tasks)
+
+    async def _supervised(self, agent: Agent, store: DynamoStore, metrics: AgentMetrics) -> None:
+        """Run the agent with its signals, its health server and its supervisor's socket."""
+        loop = asyncio.get_running_loop()
+        notifier = Notifier(self.environ)
+        problem = partial(_problem, agent, loop, self.settings.stall)
+        health = None
+        if self.settings.port >= 0:
+            health = HealthServer(self.settings.host, self.settings.port, metrics.registry, problem)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, partial(_on_signal, agent, notifier))
+        beside = [
+            asyncio.create_task(_say_ready(agent, notifier)),
+            asyncio.create_task(_beat(notifier, problem)),
+            asyncio.create_task(_set_gauges(store, metrics)),
+        ]
+        try:
+            await agent.run()
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            if health is not None:
+                health.close()
+            notifier.close()
+
+
+def owner_name(pool: str, environ: Mapping[str, str]) -> str:
+    """A lockOwner: ``<pool or ->/<host or pod name>/<pod uid or pid>-<random per process start>``."""
+    host = environ.get("THUNDERAGENT_POD_NAME") or socket.gethostname()
+    process = environ.get("THUNDERAGENT_POD_UID") or str(os.getpid())
+    return f"{pool or '-'}/{host}/{process}-{secrets.token_hex(3)}"
+
+
+def _caller(pool: ThreadPoolExecutor) -> Any:
+    def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return asyncio.get_running_loop().run_in_executor(pool, partial(function, *args, **kwargs))
+
+    return call
+
+
+def _problem(agent: Agent, loop: asyncio.AbstractEventLoop, stall: float) -> str | None:
+    silent = loop.time() - agent.last_turn
+    return f"The agent's loop has not turned for {silent:.0f} s." if silent > stall else None
+
+
+def _on_signal(agent: Agent, notifier: Notifier) -> None:
+    notifier.send("STOPPING=1")
+    agent.stop()
+
+
+async def _say_ready(agent: Agent, notifier: Notifier) -> None:
+    await agent.ready.wait()
+    notifier.send("READY=1")
+
+
+async def _beat(notifier: Notifier, problem: Any) -> None:
+    if notifier.watchdog is None:
+        return
+    while True:
+        if problem() is None:
+            notifier.send("WATCHDOG=1")
+        await asyncio.sleep(notifier.watchdog)
+
+
+async def _set_gauges(store: DynamoStore, metrics: AgentMetrics) -> None:
+    while True:
+        if store.clock.known:
+            middle = (store.clock.earliest() + store.clock.latest()) / 2
+            metrics.clock_offset.labels(metrics.pool).set(time.time() - middle)
+        await asyncio.sleep(GAUGES_EVERY)
