@@ -1,0 +1,1 @@
+"""The tests. One folder for each kind; what they share is in conftest.py and standins."""
