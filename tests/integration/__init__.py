@@ -1,0 +1,1 @@
+"""Tests that run real servers and processes on this machine."""
