@@ -1,0 +1,1 @@
+"""Complete programs that use ThunderAgent. They are not part of the wheel."""
