@@ -43,15 +43,12 @@ def parse_moment(text: str) -> float:
 
 def span(seconds: float) -> str:
     """A span in its two largest units: ``45 s``, ``2 min 5 s``, ``3 d 4 h``."""
-    left = round(abs(seconds))
-    parts = []
-    for name, size in _UNITS:
-        count, left = divmod(left, size)
-        if count:
-            parts.append(f"{count} {name}")
-        elif parts:
-            break
-    return " ".join(parts[:2]) or "0 s"
+    return " ".join(f"{count} {name}" for count, name in _largest(seconds))
+
+
+def brief(seconds: float) -> str:
+    """The same in few columns, as :func:`parse_span` reads it: ``45s``, ``2m5s``, ``3d4h``."""
+    return "".join(f"{count}{name[0]}" for count, name in _largest(seconds))
 
 
 def moment(epoch: float) -> str:
@@ -67,6 +64,18 @@ def ago(epoch: float, now: float) -> str:
     if round(epoch) == round(now):
         return "now"
     return f"{span(now - epoch)} ago" if epoch < now else f"in {span(epoch - now)}"
+
+
+def _largest(seconds: float) -> list[tuple[int, str]]:
+    left = round(abs(seconds))
+    parts: list[tuple[int, str]] = []
+    for name, size in _UNITS:
+        count, left = divmod(left, size)
+        if count:
+            parts.append((count, name))
+        elif parts:
+            break
+    return parts[:2] or [(0, "s")]
 
 
 def _finite(text: str) -> float | None:

@@ -317,27 +317,27 @@ def fail(lease: Lease, outcome: Outcome, *, now: int, expires_at: int, progress:
 
 def retry(lease: Lease, outcome: Outcome, *, now: int, delay: float, progress: Progress = None) -> Transition:
     """Put the task back to run again after ``delay`` seconds, one retry used."""
+    used = lease.task.retry_count + 1
     return Transition(
         name="retry",
         task_id=lease.task_id,
         condition=held(lease),
-        puts=_back(lease, outcome, now, delay)
-        | _saved(progress)
-        | {Attr.RETRY_COUNT: lease.task.retry_count + 1, Attr.ERROR: _error_of(outcome)},
+        puts=_back(lease, outcome, now, delay) | _saved(progress) | {Attr.RETRY_COUNT: used, Attr.ERROR: _error_of(outcome)},
         drops=_LEASE_ATTRS,
-        proof=_left_as(lease, Status.PENDING),
+        proof=AllOf((_left_as(lease, Status.PENDING), Equals(Attr.RETRY_COUNT, used))),
     )
 
 
 def release(lease: Lease, outcome: Outcome, *, now: int, delay: float, progress: Progress = None) -> Transition:
     """Put the task back after ``delay`` seconds without charging a retry: a drain, or a handler that snoozes."""
+    released = lease.task.release_count + 1
     return Transition(
         name="release",
         task_id=lease.task_id,
         condition=held(lease),
-        puts=_back(lease, outcome, now, delay) | _saved(progress) | {Attr.RELEASE_COUNT: lease.task.release_count + 1},
+        puts=_back(lease, outcome, now, delay) | _saved(progress) | {Attr.RELEASE_COUNT: released},
         drops=_LEASE_ATTRS,
-        proof=_left_as(lease, Status.PENDING),
+        proof=AllOf((_left_as(lease, Status.PENDING), Equals(Attr.RELEASE_COUNT, released))),
     )
 
 

@@ -68,7 +68,7 @@ class Agent:
         self._rng = rng
         self._finder = ClassicFinder(table.store, random.Random(rng.random()))
         self._claims = Claims(settings, table, events, rng)
-        self._dependencies = Dependencies(settings, table, events)
+        self._dependencies = Dependencies(settings, table, events, self._beat)
         self._slots = Slots(settings, RouteTable({}, None), self._now)
         self._routes = RouteTable({}, None)
         self._candidates: deque[Task] = deque()
@@ -81,6 +81,7 @@ class Agent:
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self.ready = asyncio.Event()
+        """Set once the handler is imported. It does not wait for the table: an outage must not fail the start of an agent."""
         self.last_turn = self._now()
         """When the poll loop last showed that it is alive, in the event loop's time."""
         table.on_return = self._on_return
@@ -109,16 +110,19 @@ class Agent:
 
     async def run(self) -> None:
         """Run until stopped and drained. Raises InvalidHandler where the handler cannot be imported."""
-        routes = await self._runner.start()
-        task_types = [each.strip() for each in self._settings.task_types.split(",") if each.strip()]
-        self._routes = routes.with_settings(parse_type_settings(self._settings.types)).limited_to(task_types)
-        self._slots = Slots(self._settings, self._routes, self._now)
         try:
+            self._prepare(await self._runner.start())
             await self._until_stopped()
             await self._drain()
         finally:
             await self._runner.close()
             self._events.stopped(len(self._held))
+
+    def _prepare(self, routes: RouteTable) -> None:
+        task_types = [each.strip() for each in self._settings.task_types.split(",") if each.strip()]
+        self._routes = routes.with_settings(parse_type_settings(self._settings.types)).limited_to(task_types)
+        self._slots = Slots(self._settings, self._routes, self._now)
+        self.ready.set()
 
     async def _until_stopped(self) -> None:
         loops = [asyncio.create_task(each) for each in (self._poll_loop(), self._expired_loop(), self._heartbeat_loop())]
@@ -138,7 +142,6 @@ class Agent:
     async def _poll_loop(self) -> None:
         await self._learn_time()
         self._events.started(self._slots.total)
-        self.ready.set()
         await self._pause(self._rng.uniform(self._settings.start_delay_min, self._settings.start_delay_max))
         failures = empty = 0
         while True:
@@ -185,7 +188,7 @@ class Agent:
     async def _look(self) -> list[Task]:
         """One poll: candidates that are ready, in a shuffled order so that agents do not fight for the same head."""
         now = self._table.store.now()
-        self._blocked = False
+        self._blocked = bool(self._candidates)  # those left over wait for a slot
         hinted = await self._hinted(now)
         found = await self._table.do(self._finder.poll, self._settings.batch, self._wanted, now)
         tasks = self._claims.not_seen_before({task.task_id: task for task in (*hinted, *found.tasks)}.values())
@@ -235,9 +238,9 @@ class Agent:
     async def _expired_loop(self) -> None:
         """Look for leases of others that have ended. Every agent does, so no one has to be in charge of it."""
         while True:
-            await asyncio.sleep(self._settings.expired_look * self._rng.uniform(0.5, 1.5))
-            if not self._table.contact.may_take_over:
-                continue
+            slept = await self._sleep(self._settings.expired_look * self._rng.uniform(0.5, 1.5))
+            if slept > self._settings.renew or not self._table.contact.may_take_over:
+                continue  # where this process was paused, the whole machine may have been, and others are about to renew
             try:
                 found = await self._table.do(self._finder.expired, self._table.store.now())
                 await self._take_expired(found.tasks)
@@ -245,6 +248,12 @@ class Agent:
                 self._events.trouble("looking for expired leases", error)
             else:
                 self._events.recovered("looking for expired leases")
+
+    async def _sleep(self, seconds: float) -> float:
+        """Sleep, and return by how many seconds it became longer."""
+        until = self._now() + seconds
+        await asyncio.sleep(seconds)
+        return self._now() - until
 
     async def _take_expired(self, tasks: Iterable[Task]) -> None:
         for task in tasks:
@@ -382,6 +391,9 @@ class Agent:
         self._candidates.clear()
         self._events.draining(len(self._held), self._settings.drain)
         hurry = asyncio.create_task(self._hurry.wait())
+        for held in self._held.values():
+            if held.handle is None:  # it waits for a process that is being replaced
+                held.stop(StopReason.DRAINED)
         try:
             await self._until_idle(self._settings.drain, hurry)
             for held in list(self._held.values()):

@@ -8,6 +8,7 @@ async handlers share one event loop beside them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import json
 import logging
@@ -38,6 +39,8 @@ from thunderagent.task import Outcome, Task
 
 if TYPE_CHECKING:
     from thunderagent.queue import TaskQueue
+
+log = logging.getLogger("thunderagent.child")
 
 PR_SET_PDEATHSIG = 1
 
@@ -83,14 +86,14 @@ class Run:
 
     def save(self, progress: Mapping[str, Any], *, wait: bool) -> None:
         self._child.link.send(wire.Save(self.number, progress, wait))
-        if wait and not self._saved.get():
+        if wait and (self.stop_asked or not self._saved.get()):
             raise LeaseLost(f"The progress of {self.task.task_id} was not saved: another agent may have the task.")
 
     def lease_lost(self) -> bool:
         return self._lost.is_set()
 
-    def enqueue(self, payload: Mapping[str, Any] | None, options: Mapping[str, Any]) -> Task:
-        return self._child.queue().enqueue(payload, **options)
+    def queue(self) -> TaskQueue:
+        return self._child.queue()
 
     def note_saved(self, ok: bool) -> None:
         self._saved.put(ok)
@@ -139,8 +142,11 @@ class Child:
         try:
             while True:
                 self._take(self.link.receive())
-        except BaseException:
+        except (EOFError, ConnectionError):
             self._leave(0)  # the agent is gone, and with it the lease
+        except BaseException:
+            log.exception("An order of the agent cannot be carried out.")
+            self._leave(1)
 
     def _take(self, order: Any) -> None:
         match order:
@@ -216,7 +222,10 @@ class Child:
         if os.getpid() != self._pid:
             os._exit(0)  # a process that the handler forked and let return: the run is its parent's to report
         self._runs.pop(run.number, None)
-        self.link.send(wire.Ended(run.number, outcome, stopped))
+        try:
+            self.link.send(wire.Ended(run.number, outcome, stopped))
+        except OSError:
+            self._leave(1)  # the handler has closed the socket: the end of the process is the only word left
 
     def _event_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
@@ -230,9 +239,9 @@ class Child:
             raise HandlerStopped("The agent asked this run to stop.")
 
     def _leave(self, code: int) -> NoReturn:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        logging.shutdown()
+        for flush in (sys.stdout.flush, sys.stderr.flush, logging.shutdown):
+            with contextlib.suppress(Exception):  # a handler may have closed them
+                flush()
         os._exit(code)
 
 

@@ -88,6 +88,7 @@ class Child:
         self._watching: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[RouteTable] = asyncio.get_running_loop().create_future()
         self._stopping: ChildRun | None = None
+        self._exited = False
         self.routes: RouteTable | None = None
         self.ended = False
         self.retiring = False
@@ -103,6 +104,9 @@ class Child:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
+        except OSError as error:  # no memory, or no process id left
+            ours.close()
+            raise ThunderAgentError(f"A child process cannot be started: {error}.") from error
         finally:
             theirs.close()
         reader, self._writer = await asyncio.open_connection(sock=ours)
@@ -117,7 +121,7 @@ class Child:
 
     @property
     def usable(self) -> bool:
-        return self.routes is not None and not self.ended and not self.retiring and self._stopping is None
+        return self.routes is not None and not self._exited and not self.retiring and self._stopping is None
 
     @property
     def idle(self) -> bool:
@@ -189,6 +193,7 @@ class Child:
     async def _watch(self) -> None:
         assert self._process is not None
         code = await self._process.wait()
+        self._exited = True
         if self._reading is not None:
             await asyncio.wait({self._reading}, timeout=READ_OUT)
             self._reading.cancel()

@@ -19,7 +19,8 @@ from thunderagent.transitions import Lease
 
 BACKOFF_BASE, BACKOFF_CAP = 0.5, 10.0
 SEEN = 10_000
-"""Entries of the index remembered as tried, so that one which lags behind the table is not tried again at once."""
+"""Entries of the index remembered as tried, so that one which lags behind the table is not tried again at once. An entry that
+still stands there after the time of a lease is tried anew: whatever kept the claim from it may be over."""
 
 _Entry = tuple[str, int, str | None, float | None]
 
@@ -33,15 +34,18 @@ class Claims:
         self._owner = events.owner
         self._events = events
         self._rng = rng
-        self._seen: dict[_Entry, None] = {}
+        self._seen: dict[_Entry, int] = {}
 
     def not_seen_before(self, tasks: Iterable[Task]) -> list[Task]:
-        """Without the entries that were tried before and have not changed since: the index has not caught up yet."""
-        return [task for task in tasks if _entry(task) not in self._seen]
+        """Without the entries that were tried lately and have not changed since: the index has not caught up yet."""
+        forgotten = self._table.store.now() - self._settings.lease
+        return [task for task in tasks if self._seen.get(_entry(task), 0) <= forgotten]
 
     def remember(self, task: Task) -> None:
         """Note that an entry is being tried."""
-        self._seen[_entry(task)] = None
+        entry = _entry(task)
+        self._seen.pop(entry, None)  # so that the oldest try stays first
+        self._seen[entry] = self._table.store.now()
         while len(self._seen) > SEEN:
             del self._seen[next(iter(self._seen))]
 

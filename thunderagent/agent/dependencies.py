@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from thunderagent import transitions
 from thunderagent.agent.decisions import DAY, GiveUp, Met, WaitOn, judge_dependencies
@@ -18,12 +18,13 @@ LOOKS = 100
 
 
 class Dependencies:
-    """Decides about waiting tasks that are due for a look."""
+    """Decides about waiting tasks that are due for a look. ``beat`` is called to show that the work goes on."""
 
-    def __init__(self, settings: AgentSettings, table: Table, events: Events) -> None:
+    def __init__(self, settings: AgentSettings, table: Table, events: Events, beat: Callable[[], None]) -> None:
         self._settings = settings
         self._table = table
         self._events = events
+        self._beat = beat
 
     async def look(self, tasks: Sequence[Task], *, free: int, now: int) -> list[Task]:
         """Those of the waiting tasks that may be claimed now, at most as many as are ``free``; the others are written down."""
@@ -34,6 +35,7 @@ class Dependencies:
         read = await self._table.do(self._table.store.get_many, ids)
         claimable: list[Task] = []
         for task in tasks:
+            self._beat()  # a hundred writes to a slow table are no stall
             match judge_dependencies(task, read, now, self._settings):
                 case Met() if len(claimable) < free:
                     self._events.dependency("met", task)

@@ -8,11 +8,14 @@ import json
 import traceback
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from thunderagent.errors import InvalidHandler, InvalidSettings, InvalidValue, ValueTooLarge
 from thunderagent.task import ErrorType, Outcome, OutcomeKind, Task, TaskError
 from thunderagent.values import decode, encode, size_of
+
+if TYPE_CHECKING:
+    from thunderagent.queue import TaskQueue
 
 Handler = Callable[..., Any]
 H = TypeVar("H", bound=Handler)
@@ -60,7 +63,7 @@ class RunLink(Protocol):
 
     def lease_lost(self) -> bool: ...
 
-    def enqueue(self, payload: Mapping[str, Any] | None, options: Mapping[str, Any]) -> Task: ...
+    def queue(self) -> TaskQueue: ...
 
 
 class RunningTask:
@@ -113,7 +116,12 @@ class RunningTask:
 
     def enqueue(self, payload: Mapping[str, Any] | None = None, **options: Any) -> Task:
         """Enqueue another task on the same table; options as of TaskQueue.enqueue. This agent tries it first."""
-        return self._link.enqueue(payload, options)
+        return self.queue.enqueue(payload, **options)
+
+    @property
+    def queue(self) -> TaskQueue:
+        """The queue that this task came from, to look at other tasks or enqueue many."""
+        return self._link.queue()
 
     def _store(self, wait: bool) -> None:
         progress = dict(self._progress or {})

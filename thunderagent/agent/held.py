@@ -35,7 +35,7 @@ class Held:
         self.lease = lease
         self.handle: RunHandle | None = None
         self.stop_reason: StopReason | None = None
-        self.stopping = Pulse()
+        self.stopping = asyncio.Event()  # not a Pulse: whoever begins to wait after the stop must see it too
         self._table = table
         self._settings = settings
         self._rng = rng
@@ -59,7 +59,7 @@ class Held:
         """Have the run stopped. The first reason stands, unless the table has said since that the lease is somebody else's."""
         if self.stop_reason is None or reason in GONE:
             self.stop_reason = reason
-        self.stopping.fire()
+        self.stopping.set()
 
     @property
     def gone(self) -> bool:
@@ -122,21 +122,22 @@ class Held:
             savers, self._savers = self._savers, 0
             try:
                 applied = await self._write_renewal(progress)
-            except StoreRejected as error:
-                self._events.progress_refused(self.task, error)
-                self._tell_saved(savers, False)
-                return False
             except StoreError as error:
-                self._unsaved = self._saved_meanwhile() or progress
-                self._savers += savers
-                self._events.renewal_failed(self.task, error)
-                self._note_end_of_lease()
+                self._renewal_failed(error, progress, savers)
                 return False
             self._after_renewal(applied, progress, savers)
             return True
 
-    def _saved_meanwhile(self) -> Progress:
-        return self._unsaved
+    def _renewal_failed(self, error: StoreError, progress: Progress, savers: int) -> None:
+        """Keep what was to be saved for the next try, unless it is what the table refuses."""
+        if isinstance(error, StoreRejected) and progress is not None:
+            self._events.progress_refused(self.task, error)
+            self._tell_saved(savers, False)
+        else:
+            self._unsaved = progress if self._unsaved is None else self._unsaved
+            self._savers += savers
+            self._events.renewal_failed(self.task, error)
+        self._note_end_of_lease()
 
     async def _write_renewal(self, progress: Progress) -> Applied:
         lease_end = self._table.renewals.lease_end(self._settings.lease)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import secrets
@@ -24,11 +25,14 @@ from thunderagent.agent.events import Events
 from thunderagent.agent.health import HealthServer
 from thunderagent.agent.notify import Notifier
 from thunderagent.agent.table import Contact, Table
+from thunderagent.log import say
 from thunderagent.metrics import AgentMetrics
 from thunderagent.settings import AgentSettings, TableSettings
 from thunderagent.store.dynamo import DynamoStore
 
 T = TypeVar("T")
+
+log = logging.getLogger("thunderagent.agent")
 
 MAX_THREADS = 64
 """Threads for calls to the table. More slots than this share them; a call takes milliseconds, a task seconds."""
@@ -83,6 +87,7 @@ class AgentProcess:
         health = None
         if self.settings.port >= 0:
             health = HealthServer(self.settings.host, self.settings.port, metrics.registry, problem)
+            say(log, logging.INFO, "listening", host=self.settings.host, port=health.port)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, partial(_on_signal, agent, notifier))
         beside = [

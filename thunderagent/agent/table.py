@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
-from thunderagent.errors import StoreError, StoreThrottled
+from thunderagent.errors import IndexMissing, StoreError, StoreRejected, StoreThrottled
 from thunderagent.store.base import Store
 
 T = TypeVar("T")
@@ -74,8 +74,8 @@ class Table:
     async def _noted(self, call: Awaitable[T]) -> T:
         try:
             result = await call
-        except StoreThrottled:
-            self._good()
+        except (StoreThrottled, StoreRejected, IndexMissing):
+            self._good()  # it said no, but it was there to say so
             raise
         except StoreError:
             self.contact.bad()
