@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Any
+
+FORMAT = "%(asctime)s %(levelname)s %(message)s"
+
+
+def set_up(format: str = FORMAT) -> None:
+    """Send this process's log to stderr. botocore's own INFO lines say nothing that a user of ours needs."""
+    logging.basicConfig(level=logging.INFO, format=format, stream=sys.stderr)
+    logging.getLogger("botocore").setLevel(logging.WARNING)
 
 
 def say(logger: logging.Logger, level: int, event: str, **fields: Any) -> None:

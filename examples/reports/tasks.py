@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +62,12 @@ def make_index_page(task: RunningTask) -> Done:
     over, and nothing waits for it.
     """
     task_ids, page = task.payload["tasks"], Path(task.payload["page"])
-    ended = first_open(task_ids, int((task.progress or {}).get("ended", 0)), _find)
+    find = partial(_find, task.queue)
+    ended = first_open(task_ids, int((task.progress or {}).get("ended", 0)), find)
     if ended < len(task_ids):
         task.save({"ended": ended})
         raise Snooze(pause_seconds(len(task_ids) - ended))
-    index = make_index({each: _find(each) for each in task_ids}, page, datetime.now(UTC), task.payload["leftOut"])
+    index = make_index({each: find(each) for each in task_ids}, page, datetime.now(UTC), task.payload["leftOut"])
     write_text(page, index_html(index))
     return Done({"page": str(page), "reports": index.made, "failed": index.failed})
 
@@ -94,14 +95,8 @@ def _stop_when_lost(task: RunningTask) -> Callable[[int], None]:
     return check
 
 
-@cache
-def _queue() -> TaskQueue:
-    """The table that the agent works on, as its environment names it."""
-    return TaskQueue()
-
-
-def _find(task_id: str) -> Task | None:
+def _find(queue: TaskQueue, task_id: str) -> Task | None:
     try:
-        return _queue().get(task_id)
+        return queue.get(task_id)
     except TaskNotFound:
         return None

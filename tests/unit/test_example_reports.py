@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import sqlite3
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from html.parser import HTMLParser
@@ -30,12 +30,11 @@ from examples.reports.load import Survey, load, survey
 from examples.reports.names import IMPORT, REPORT
 from examples.reports.page import report_page
 from examples.reports.plan import Plan, make_plan
-from tests.standins.aws import FreshTable
 from thunderagent import Done, Fail, NewTask, RunningTask, Snooze, Status, Task, TaskQueue
 from thunderagent.agent.handler import load_handler
 from thunderagent.errors import LeaseLost
 from thunderagent.pool.file import load_pool
-from thunderagent.store.dynamo import DynamoStore
+from thunderagent.store.memory import MemoryStore
 from thunderagent.task import TaskError
 
 MADE_AT = datetime(2025, 12, 1, 14, 3, tzinfo=UTC)
@@ -531,11 +530,12 @@ def test_an_index_of_nothing_but_failures_is_a_page_too(tmp_path: Path) -> None:
 
 
 class Link:
-    """The agent's side of a running task: keeps what is saved; the lease is as it is told."""
+    """The agent's side of a running task: keeps what is saved; the lease is as it is told, the table is in memory."""
 
     def __init__(self, *, lost: bool = False) -> None:
         self.saved: list[Mapping[str, Any]] = []
         self._lost = lost
+        self._queue = TaskQueue(store=MemoryStore(MADE_AT.timestamp))
 
     def save(self, progress: Mapping[str, Any], *, wait: bool) -> None:
         self.saved.append(progress)
@@ -543,8 +543,8 @@ class Link:
     def lease_lost(self) -> bool:
         return self._lost
 
-    def enqueue(self, payload: Mapping[str, Any] | None, options: Mapping[str, Any]) -> Task:
-        raise NotImplementedError
+    def queue(self) -> TaskQueue:
+        return self._queue
 
 
 def running(new: NewTask, link: Link, progress: Mapping[str, Any] | None = None) -> RunningTask:
@@ -624,24 +624,12 @@ def test_a_report_task_whose_rows_are_gone_fails_without_a_retry(tmp_path: Path)
         handle(running(NewTask({**plan.tasks[1].payload, "key": "gone"}, task_type=REPORT), Link()))
 
 
-@pytest.fixture
-def queue(fresh_moto_table: FreshTable, monkeypatch: pytest.MonkeyPatch) -> Iterator[TaskQueue]:
-    """The queue of a new table, which the environment names as an agent's does."""
-    monkeypatch.setenv("THUNDERAGENT_TABLE", fresh_moto_table.name)
-    monkeypatch.setenv("THUNDERAGENT_ENDPOINT", fresh_moto_table.client.meta.endpoint_url)
-    tasks._queue.cache_clear()
-    opened = tasks._queue()
-    yield opened
-    tasks._queue.cache_clear()
-    assert isinstance(opened.store, DynamoStore)
-    opened.store.close()
-
-
-def test_the_index_snoozes_while_tasks_are_open_and_is_made_when_all_have_ended(tmp_path: Path, queue: TaskQueue) -> None:
+def test_the_index_snoozes_while_tasks_are_open_and_is_made_when_all_have_ended(tmp_path: Path) -> None:
     plan = make_plan([write(tmp_path / "it.csv", "a,b\n1,2\n")], tmp_path)
+    link = Link()
+    queue = link.queue()
     queue.enqueue_many(plan.tasks)
     *others, index = plan.tasks
-    link = Link()
     queue.cancel(others[0].task_id, reason="tried")
     with pytest.raises(Snooze):
         handle(running(index, link))

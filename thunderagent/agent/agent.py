@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
+from thunderagent.agent.candidates import Candidates
 from thunderagent.agent.claims import Claims
 from thunderagent.agent.decisions import (
     StopReason,
@@ -71,7 +72,7 @@ class Agent:
         self._dependencies = Dependencies(settings, table, events, self._beat)
         self._slots = Slots(settings, RouteTable({}, None), self._now)
         self._routes = RouteTable({}, None)
-        self._candidates: deque[Task] = deque()
+        self._candidates = Candidates(self._now)
         self._hints: deque[str] = deque(maxlen=HINTS)
         self._held: dict[str, Held] = {}
         self._work: set[asyncio.Task[None]] = set()
@@ -147,9 +148,11 @@ class Agent:
         while True:
             self._beat()
             await self._renew_first()
-            if self._start_candidates() or self._slots.free == 0:
+            if self._start_candidates():
                 empty = 0
-                await self._turn_over()
+                await asyncio.sleep(0)
+                continue
+            if self._slots.free == 0 and await self._slot_freed():
                 continue
             try:
                 found = await self._look()
@@ -159,8 +162,8 @@ class Agent:
                 await self._pause(full_jitter(self._rng, failures, base=POLL_BACKOFF_BASE, cap=POLL_BACKOFF_CAP))
                 continue
             failures = 0
-            self._candidates = deque([*(task for task in self._candidates if task.status is Status.RUNNING), *found])
-            if not found:
+            self._candidates.replace(found)
+            if not found and self._slots.free > 0:
                 await self._idle(empty)
                 empty += 1
 
@@ -178,12 +181,13 @@ class Agent:
                 self._events.recovered("reaching the table")
                 return
 
-    async def _turn_over(self) -> None:
-        """Let what was just started go on, and wait for a slot where all are taken."""
-        if self._slots.free == 0:
-            await self._changed.wait(BEAT)
-        else:
-            await asyncio.sleep(0)
+    async def _slot_freed(self) -> bool:
+        """Wait for a free slot. False after the longest wait: waiting tasks are looked at even while all slots are taken."""
+        until = self._now() + self._settings.wait_idle * self._rng.uniform(0.75, 1.25)
+        while self._slots.free == 0 and self._now() < until:
+            self._beat()
+            await self._changed.wait(min(BEAT, until - self._now()))
+        return self._slots.free > 0
 
     async def _look(self) -> list[Task]:
         """One poll: candidates that are ready, in a shuffled order so that agents do not fight for the same head."""
@@ -194,7 +198,11 @@ class Agent:
         tasks = self._claims.not_seen_before({task.task_id: task for task in (*hinted, *found.tasks)}.values())
         ready = [task for task in tasks if not task.is_waiting]
         waiting = [task for task in tasks if task.is_waiting]
-        ready += await self._dependencies.look(waiting, free=self._slots.free - len(ready), now=now)
+        self._rng.shuffle(waiting)
+        room = self._slots.free - len(ready)
+        ready += await self._dependencies.look(
+            waiting, room=room, takes=lambda task: self._slots.takes(task.task_type), now=now
+        )
         self._events.polled(len(ready), now)
         self._rng.shuffle(ready)
         first = {task.task_id for task in hinted}
@@ -209,8 +217,8 @@ class Agent:
         return [task for task in tasks if task.status is Status.PENDING and task.is_due(now) and self._wanted(task)]
 
     def _wanted(self, task: Task) -> bool:
-        """Whether a task could be started now; also notes that one could be later, when a slot of its type is free."""
-        if self._slots.takes(task.task_type):
+        """Whether a task could be started now, or waits and could be looked at. Notes one that only lacks a slot of its type."""
+        if self._slots.takes(task.task_type) or (task.is_waiting and self._slots.knows(task.task_type)):
             return True
         if self._slots.knows(task.task_type):
             self._blocked = True
@@ -261,8 +269,8 @@ class Agent:
                 continue
             if task.retries_left == 0:
                 await self._claims.bury(task)
-            elif self._slots.knows(task.task_type) and all(each.task_id != task.task_id for each in self._candidates):
-                self._candidates.appendleft(task)
+            elif self._slots.knows(task.task_type):
+                self._candidates.add_expired(task)
                 self._blocked = True
         self._changed.fire()
 
@@ -288,19 +296,14 @@ class Agent:
 
     def _start_candidates(self) -> int:
         """Start what fits into free slots; the rest stays for the slots that come free next. Returns how many were started."""
-        started = 0
-        for _ in range(len(self._candidates)):
-            task = self._candidates.popleft()
-            if task.status is Status.RUNNING and not self._table.contact.may_take_over:
-                continue
-            if self._slots.take(task.task_type):
-                started += 1
-                self._claims.remember(task)
-                self._spawn(self._carry(task))
-            else:
-                self._candidates.append(task)
+        if not self._table.contact.may_take_over:
+            self._candidates.drop_expired()
+        started = self._candidates.take(lambda task: self._slots.take(task.task_type))
+        for task in started:
+            self._claims.remember(task)
+            self._spawn(self._carry(task))
         self._events.slots_busy(self._slots.busy)
-        return started
+        return len(started)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -319,6 +322,7 @@ class Agent:
             if self._stop.is_set():
                 return
             lease = await self._claims.claim(candidate)
+            self._candidates.note_claim(lease is not None)
             if lease is not None:
                 await self._hold(lease)
         finally:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import json
 import logging
 import os
@@ -33,7 +32,9 @@ from thunderagent.agent.handler import (
     outcome_of_exception,
     outcome_of_return,
 )
+from thunderagent.agent.lifeline import end_with_parent
 from thunderagent.errors import InvalidHandler, LeaseLost
+from thunderagent.log import set_up
 from thunderagent.settings import TableSettings
 from thunderagent.task import Outcome, Task
 
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from thunderagent.queue import TaskQueue
 
 log = logging.getLogger("thunderagent.child")
-
-PR_SET_PDEATHSIG = 1
 
 
 class Link:
@@ -249,9 +248,9 @@ def main(arguments: list[str]) -> None:
     """Entry of the process: socket number, handler name, settings as JSON."""
     descriptor, handler, text = arguments
     settings = json.loads(text)
-    _die_with_parent(settings["parent"])
+    end_with_parent(settings["parent"], signal.SIGKILL)
     _limit_memory(settings["memory_mb"])
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    set_up("%(asctime)s %(levelname)s %(name)s: %(message)s")
     connection = socket.socket(fileno=int(descriptor))
     connection.set_inheritable(False)
     link = Link(connection)
@@ -264,14 +263,6 @@ def main(arguments: list[str]) -> None:
         link.send(wire.Broken(f"The handler {handler} cannot be imported: {describe_error(error)}"))
         return
     Child(link, router, TableSettings(**settings["table"]), settings["threads"]).serve()
-
-
-def _die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when the agent dies, even while a handler holds the interpreter (prctl(2))."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(0)  # the agent died before the call above
 
 
 def _limit_memory(megabytes: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from thunderagent import transitions
@@ -13,7 +14,7 @@ from thunderagent.settings import AgentSettings
 from thunderagent.task import Task
 from thunderagent.transitions import Transition
 
-LOOKS = 100
+LOOKS = 50
 """Waiting tasks looked at in one poll; the others are still due at the next."""
 
 
@@ -26,36 +27,42 @@ class Dependencies:
         self._events = events
         self._beat = beat
 
-    async def look(self, tasks: Sequence[Task], *, free: int, now: int) -> list[Task]:
-        """Those of the waiting tasks that may be claimed now, at most as many as are ``free``; the others are written down."""
+    async def look(self, tasks: Sequence[Task], *, room: int, takes: Callable[[Task], bool], now: int) -> list[Task]:
+        """Those of the waiting tasks that may be claimed now, ``room`` at most, each with a slot; the others are written down."""
         tasks = tasks[:LOOKS]
         ids = {task_id for task in tasks for task_id in task.unmet}
         if not ids:
             return []
         read = await self._table.do(self._table.store.get_many, ids)
         claimable: list[Task] = []
+        writes = []
         for task in tasks:
-            self._beat()  # a hundred writes to a slow table are no stall
-            match judge_dependencies(task, read, now, self._settings):
-                case Met() if len(claimable) < free:
-                    self._events.dependency("met", task)
-                    claimable.append(task)
-                case Met():
-                    await self._write("unblocked", task, transitions.unblock(task, now=now))
-                case WaitOn(wait, unmet):
-                    await self._write("deferred", task, transitions.defer(task, now=now, wait=wait, unmet=unmet))
-                case GiveUp(error):
-                    expires_at = now + int(self._settings.keep_days * DAY)
-                    transition = transitions.abandon(task, error, now=now, expires_at=expires_at)
-                    await self._write("abandoned", task, transition, error)
+            verdict = judge_dependencies(task, read, now, self._settings)
+            if isinstance(verdict, Met) and len(claimable) < room and takes(task):
+                self._events.dependency("met", task)
+                claimable.append(task)
+            else:
+                writes.append(self._write(task, verdict, now))
+        await asyncio.gather(*writes)
         return claimable
 
-    async def _write(self, result: str, task: Task, transition: Transition, error: object = None) -> None:
+    async def _write(self, task: Task, verdict: Met | WaitOn | GiveUp, now: int) -> None:
+        match verdict:
+            case Met():
+                await self._apply("unblocked", task, transitions.unblock(task, now=now))
+            case WaitOn(wait, unmet):
+                await self._apply("deferred", task, transitions.defer(task, now=now, wait=wait, unmet=unmet))
+            case GiveUp(error):
+                expires_at = now + int(self._settings.keep_days * DAY)
+                await self._apply("abandoned", task, transitions.abandon(task, error, now=now, expires_at=expires_at), error)
+
+    async def _apply(self, result: str, task: Task, transition: Transition, error: object = None) -> None:
         """Another agent may have looked at the same moment; then its write stands and this one does nothing."""
         try:
             applied = await self._table.do(self._table.store.apply, transition)
         except StoreRejected as refused:
             self._events.trouble(f"writing the wait of {task.task_id}", refused)
             return
+        self._beat()  # many writes to a slow table are no stall
         if applied.ok:
             self._events.dependency(result, task, error)

@@ -25,9 +25,7 @@ class HealthServer:
         try:
             self._server = make_server(host, port, self._app, _Server, _QuietHandler)
         except OSError as error:
-            raise InvalidSettings(
-                f"Cannot listen on {host}:{port} for /healthz: {error}. Give another --port."
-            ) from None
+            raise InvalidSettings(f"Cannot listen on {host}:{port} for /healthz: {error}. Give another --port.") from None
         self.port: int = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, name="thunderagent-health", daemon=True)
         self._thread.start()

@@ -23,6 +23,7 @@ from thunderagent.agent.agent import Agent
 from thunderagent.agent.children import Children, ChildSpec
 from thunderagent.agent.events import Events
 from thunderagent.agent.health import HealthServer
+from thunderagent.agent.lifeline import end_with_parent
 from thunderagent.agent.notify import Notifier
 from thunderagent.agent.table import Contact, Table
 from thunderagent.log import say
@@ -36,6 +37,9 @@ log = logging.getLogger("thunderagent.agent")
 
 MAX_THREADS = 64
 """Threads for calls to the table. More slots than this share them; a call takes milliseconds, a task seconds."""
+
+SUPERVISOR = "THUNDERAGENT_SUPERVISOR"
+"""Environment variable with the pid of a supervisor that wants its agents to drain when it dies."""
 
 RENEWAL_THREADS = 8
 GAUGES_EVERY = 15.0
@@ -52,6 +56,9 @@ class AgentProcess:
 
     def run(self) -> None:
         """Run until a signal has drained the agent. Raises InvalidHandler, InvalidSettings."""
+        supervisor = self.environ.get(SUPERVISOR, "")
+        if supervisor.isdecimal():
+            end_with_parent(int(supervisor), signal.SIGTERM)
         asyncio.run(self._main())
 
     async def _main(self) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import logging
-import sys
 import typing
 from collections.abc import Callable
 from typing import Any
 
 import click
 
+from thunderagent import log
 from thunderagent.cli.parameters import Where, table_options
 from thunderagent.cli.surroundings import Surroundings
 from thunderagent.errors import InvalidSettings
@@ -60,5 +59,5 @@ def run(surroundings: Surroundings, handler: str, where: Where, given: dict[str,
         settings = from_environment(AgentSettings, surroundings.environ, **given)
     except InvalidSettings as error:
         raise click.UsageError(str(error)) from None
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    log.set_up()
     AgentProcess(handler, surroundings.table(where), settings, surroundings.environ).run()

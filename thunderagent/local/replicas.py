@@ -1,0 +1,130 @@
+"""The agents of a local pool as processes: started, known to be ready, told to drain, and noticed when they end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from thunderagent.agent.process import SUPERVISOR
+from thunderagent.scaling import Candidate, Phase, Replica, ReplicaState
+
+NOTIFY_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCommand:
+    """What every agent of a pool is started with."""
+
+    handler: str
+    environ: Mapping[str, str]
+
+    def arguments(self) -> Sequence[str]:
+        return (sys.executable, "-m", "thunderagent", "agent", "run", self.handler)
+
+
+class AgentReplica:
+    """One agent process. It says that it is ready by systemd's protocol, as it would to a service manager."""
+
+    def __init__(
+        self, pool: str, process: asyncio.subprocess.Process, listener: socket.socket, wall: Callable[[], float]
+    ) -> None:
+        self.pid = process.pid
+        self.owner = f"{pool}/{socket.gethostname()}/{process.pid}"
+        self.started = wall()
+        self.ready_since: float | None = None
+        self.terminating = False
+        self._process = process
+        self._listener = listener
+        self._wall = wall
+        asyncio.get_running_loop().add_reader(listener, self._on_notify)
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.returncode
+
+    @property
+    def state(self) -> ReplicaState:
+        if self.terminating:
+            return ReplicaState.TERMINATING
+        return ReplicaState.STARTING if self.ready_since is None else ReplicaState.READY
+
+    def as_replica(self) -> Replica:
+        """As scaling sees it; what it runs is found in the table."""
+        return Replica(self.owner, self.state)
+
+    def as_candidate(self, running: int) -> Candidate:
+        """As a possible victim of a scale-down."""
+        ready = self.ready_since is not None
+        return Candidate(
+            name=self.owner,
+            running=running,
+            phase=Phase.RUNNING if ready else Phase.PENDING,
+            ready=ready,
+            ready_since=self.ready_since,
+            created=self.started,
+            uid=str(self.pid),
+        )
+
+    def drain(self) -> None:
+        """SIGTERM: the agent drains. A second one hurries it."""
+        self.terminating = True
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    async def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        code = await self._process.wait()
+        asyncio.get_running_loop().remove_reader(self._listener)
+        self._listener.close()
+        return code
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+    def _on_notify(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            lines = self._listener.recv(NOTIFY_BYTES).decode(errors="replace").splitlines()
+            if "READY=1" in lines and self.ready_since is None:
+                self.ready_since = self._wall()
+            if "STOPPING=1" in lines:
+                self.terminating = True
+
+
+class Starter:
+    """Starts agents of one pool. Each gets a socket of its own to say READY on."""
+
+    def __init__(self, pool: str, command: AgentCommand, wall: Callable[[], float]) -> None:
+        self._pool = pool
+        self._command = command
+        self._wall = wall
+        self._folder = tempfile.TemporaryDirectory(prefix="thunderagent-pool-")
+        self._count = 0
+
+    async def start(self) -> AgentReplica:
+        self._count += 1
+        path = Path(self._folder.name) / f"notify-{self._count}"
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        listener.setblocking(False)
+        listener.bind(str(path))
+        process = await asyncio.create_subprocess_exec(
+            *self._command.arguments(),
+            env={**self._command.environ, "NOTIFY_SOCKET": str(path), SUPERVISOR: str(os.getpid())},
+            stdin=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C in the terminal is the pool's to hear, which then drains its agents
+        )
+        return AgentReplica(self._pool, process, listener, self._wall)
+
+    def close(self) -> None:
+        self._folder.cleanup()
