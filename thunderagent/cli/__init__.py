@@ -1,0 +1,1 @@
+"""The ``thunderagent`` command. Start reading at :mod:`thunderagent.cli.main`."""
