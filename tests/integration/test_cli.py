@@ -116,9 +116,12 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(shell: Shell) -> None:
     assert process.returncode == 141
 
 
-def test_a_full_disk_is_told(shell: Shell) -> None:
+@pytest.mark.parametrize("arguments", [("task", "list"), ("--help",)], ids=["a command's data", "the help"])
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["written at the end", "written at once"])
+def test_a_full_disk_is_told(shell: Shell, arguments: tuple[str, ...], unbuffered: str) -> None:
+    buffered = Shell(shell.environment | {"PYTHONUNBUFFERED": unbuffered})
     with Path("/dev/full").open("w") as full:
-        listed = shell.run("task", "list", stdout=full)
+        listed = buffered.run(*arguments, stdout=full)
     assert listed.returncode == 1
     assert listed.stderr == "error: [Errno 28] No space left on device\n"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from thunderagent.errors import InvalidHandler, InvalidSettings, InvalidValue, ValueTooLarge
+from thunderagent.settings import setting
 from thunderagent.task import ErrorType, Outcome, OutcomeKind, Task, TaskError
 from thunderagent.values import decode, encode, size_of
 
@@ -143,17 +144,13 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class TypeSettings:
-    """Settings of one task type; None leaves it to the agent's own.
+    """Settings of one task type; None leaves it to the agent's own."""
 
-    slots: handlers of this type at once in one agent. rate: starts a second in one agent. timeout: seconds of one run, 0 for no
-    limit. retry_base, retry_cap: of the retry delay, in seconds.
-    """
-
-    slots: int | None = None
-    rate: float | None = None
-    timeout: float | None = None
-    retry_base: float | None = None
-    retry_cap: float | None = None
+    slots: int | None = setting(None, "Tasks of this type at once in one agent.", above=0)
+    rate: float | None = setting(None, "Tasks of this type that one agent starts a second.", above=0)
+    timeout: float | None = setting(None, "Seconds that one run may take; 0: no limit.", minimum=0)
+    retry_base: float | None = setting(None, "First step of the retry delay, in seconds.", above=0)
+    retry_cap: float | None = setting(None, "Longest retry delay, in seconds.", above=0)
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -373,7 +370,12 @@ def describe_error(error: BaseException) -> TaskError:
         if frames and not isinstance(error, Fail)
         else ""
     )
-    return TaskError(type(error).__name__, text + where)
+    return TaskError(_writable(type(error).__name__), _writable(text + where))
+
+
+def _writable(text: str) -> str:
+    """The text without lone surrogates, as in a file name with odd bytes: the table would refuse the whole error."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def plain_map(value: Mapping[str, Any], name: str, room: int) -> dict[str, Any]:

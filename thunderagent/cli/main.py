@@ -29,6 +29,7 @@ COMMANDS = {
     "stats": ("thunderagent.cli.stats", "Count tasks by status, and what waits for an agent."),
     "agent": ("thunderagent.cli.agent", "Run an agent: it claims tasks and has your handler run them."),
     "pool": ("thunderagent.cli.pool", "Run a pool of agents on this machine, scaled with the backlog."),
+    "demo": ("thunderagent.cli.demo", "Watch a pool grow from zero, make reports, and shrink to zero."),
     "dynamodb": ("thunderagent.cli.dynamodb", "Run an embedded DynamoDB that keeps nothing."),
 }
 """Each command's module, which has an attribute of the command's name, and the help line shown without importing it."""
@@ -66,6 +67,7 @@ class Commands(click.Group):
             ctx.exit(READER_GONE)
         except OSError as error:  # a full disk under stdout, a file that cannot be read
             _tell(error, debug=ctx.params["debug"])
+            _leave_stdout()
             ctx.exit(FAILED)
 
     def main(
@@ -82,10 +84,15 @@ class Commands(click.Group):
             return run()
         try:
             code = run()
+            sys.stdout.flush()
         except click.ClickException as error:
             code = _tell_usage(error)
         except click.Abort:
             code = INTERRUPTED
+        except OSError as error:  # a full disk under --help
+            code = FAILED
+            say(f"error: {error}")
+            _leave_stdout()
         sys.exit(code or 0)
 
 
