@@ -217,7 +217,7 @@ class Agent:
         return [task for task in tasks if task.status is Status.PENDING and task.is_due(now) and self._wanted(task)]
 
     def _wanted(self, task: Task) -> bool:
-        """Whether a task could be started now, or waits and could be looked at. Notes one that only lacks a slot of its type."""
+        """Whether a task could be started now, or waits and could be looked at. Notes one that only lacks a slot."""
         if self._slots.takes(task.task_type) or (task.is_waiting and self._slots.knows(task.task_type)):
             return True
         if self._slots.knows(task.task_type):
@@ -298,6 +298,8 @@ class Agent:
         """Start what fits into free slots; the rest stays for the slots that come free next. Returns how many were started."""
         if not self._table.contact.may_take_over:
             self._candidates.drop_expired()
+        if self._slots.free == 0:
+            return 0  # most turns under a backlog end here
         started = self._candidates.take(lambda task: self._slots.take(task.task_type))
         for task in started:
             self._claims.remember(task)
@@ -359,28 +361,23 @@ class Agent:
     async def _begin(self, held: Held) -> RunHandle | None:
         """Start the handler as soon as a process is there for it; None where the run was stopped before."""
         beginning = asyncio.create_task(self._runner.begin(held.task, room_for_result(held.task), held))
-        stopping = asyncio.create_task(held.stopping.wait())
         try:
-            await asyncio.wait({beginning, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            first: set[asyncio.Future[Any]] = {beginning, held.stopping}
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             return beginning.result() if beginning.done() else None
         finally:
-            stopping.cancel()
             if not beginning.done():
                 beginning.cancel()
 
     async def _end(self, held: Held, handle: RunHandle, limit: float | None) -> RunEnd:
-        stopping = asyncio.create_task(held.stopping.wait())
-        try:
+        if held.stop_reason is None:
+            ends: set[asyncio.Future[Any]] = {handle.end, held.stopping}
+            await asyncio.wait(ends, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        if not handle.end.done():
             if held.stop_reason is None:
-                ends: set[asyncio.Future[Any]] = {handle.end, stopping}
-                await asyncio.wait(ends, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-            if not handle.end.done():
-                if held.stop_reason is None:
-                    held.stop(StopReason.TIMED_OUT)
-                await handle.stop(self._settings.stop_grace)
-            return await handle.end
-        finally:
-            stopping.cancel()
+                held.stop(StopReason.TIMED_OUT)
+            await handle.stop(self._settings.stop_grace)
+        return await handle.end
 
     async def _write(self, held: Held, outcome: Outcome, run_s: float) -> None:
         transition = await held.write_outcome(outcome, self._routes.info(held.task.task_type))

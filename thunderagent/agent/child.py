@@ -189,6 +189,8 @@ class Child:
                 self._run_sync(*item)
             except HandlerStopped:
                 continue  # SIGTERM came just after a handler had ended
+            except BaseException as error:
+                self._give_up(error)
 
     def _run_sync(self, run: Run, route: Route) -> None:
         stopped = False
@@ -215,16 +217,21 @@ class Child:
             outcome, stopped = outcome_of_exception(error), run.stop_asked
         except BaseException as error:
             outcome, stopped = outcome_of_exception(error), run.stop_asked
-        self._finish(run, outcome, stopped)
+        try:
+            self._finish(run, outcome, stopped)
+        except Exception as error:
+            self._give_up(error)
 
     def _finish(self, run: Run, outcome: Outcome, stopped: bool) -> None:
         if os.getpid() != self._pid:
             os._exit(0)  # a process that the handler forked and let return: the run is its parent's to report
         self._runs.pop(run.number, None)
-        try:
-            self.link.send(wire.Ended(run.number, outcome, stopped))
-        except OSError:
-            self._leave(1)  # the handler has closed the socket: the end of the process is the only word left
+        self.link.send(wire.Ended(run.number, outcome, stopped))
+
+    def _give_up(self, error: BaseException) -> NoReturn:
+        """Leave where the agent cannot be told of a run's end. At once: a thread that a handler left behind would hold it."""
+        log.error("The end of a run cannot be told to the agent.", exc_info=error)
+        self._leave(1)
 
     def _event_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:

@@ -89,9 +89,12 @@ class Child:
         self._ready: asyncio.Future[RouteTable] = asyncio.get_running_loop().create_future()
         self._stopping: ChildRun | None = None
         self._exited = False
+        self._stops = 0
         self.routes: RouteTable | None = None
         self.ended = False
         self.retiring = False
+        self.over = asyncio.Event()
+        """Set once another is to take its place: it has ended, or is retiring."""
 
     async def start(self) -> RouteTable:
         """Start the process and wait until its handler is imported. Raises InvalidHandler; ThunderAgentError for other ends."""
@@ -121,7 +124,8 @@ class Child:
 
     @property
     def usable(self) -> bool:
-        return self.routes is not None and not self._exited and not self.retiring and self._stopping is None
+        """Whether a run may begin here: not while another is being stopped, since that may have to kill the process."""
+        return self.routes is not None and not self._exited and not self.retiring and not self._stops and self._stopping is None
 
     @property
     def idle(self) -> bool:
@@ -142,6 +146,7 @@ class Child:
         self.send(wire.Start(run.number, dict(task.record), room))
         if self._spec.settings.recycle_tasks and self._numbers >= self._spec.settings.recycle_tasks:
             self.retiring = True
+            self.over.set()
         return run
 
     def send(self, value: object) -> None:
@@ -150,14 +155,19 @@ class Child:
 
     async def stop_run(self, run: ChildRun, grace: float) -> None:
         """Stop one run: ask, wait, then kill the process; its other runs are then released, since they did nothing wrong."""
-        self.send(wire.Stop(run.number))
-        if self._spec.settings.threads == 1 and not run.is_async:
-            self._signal(signal.SIGTERM)
-        await asyncio.wait({run.end}, timeout=grace)
-        if not run.end.done():
-            self._stopping = run
-            self.kill()
-            await asyncio.wait({run.end})
+        self._stops += 1
+        try:
+            self.send(wire.Stop(run.number))
+            if self._spec.settings.threads == 1 and not run.is_async:
+                self._signal(signal.SIGTERM)
+            await asyncio.wait({run.end}, timeout=grace)
+            if not run.end.done():
+                self._stopping = run
+                self.kill()
+                await asyncio.wait({run.end})
+        finally:
+            self._stops -= 1
+            self._on_change()
 
     def kill(self) -> None:
         """Kill the process and what it started."""
@@ -168,6 +178,8 @@ class Child:
     async def close(self, grace: float) -> None:
         """Ask an idle process to leave, and kill it where it does not."""
         self.send(wire.Exit())
+        if self.routes is None:
+            self.kill()  # still importing the handler: it would not hear
         if self._watching is not None:
             await asyncio.wait({self._watching}, timeout=grace)
             if not self._watching.done():
@@ -201,6 +213,7 @@ class Child:
 
     def _end(self, code: int) -> None:
         self.ended = True
+        self.over.set()
         self.kill()  # what a handler forked and left behind is in the same process group
         if self._writer is not None:
             self._writer.close()
@@ -325,8 +338,7 @@ class Children:
         return child
 
     async def _until_over(self, child: Child) -> None:
-        while not child.ended and not child.retiring:
-            await self._changed.wait()
+        await child.over.wait()
         if child.retiring and not child.ended:
             self._spawn(self._retire(child))
         else:

@@ -80,7 +80,11 @@ class Claims:
         """End a task whose lease has ended and which has no retry left."""
         now = self._table.store.now()
         expires_at = now + int(self._settings.keep_days * DAY)
-        applied = await self._table.do(self._table.store.apply, transitions.bury(task, now=now, expires_at=expires_at))
+        try:
+            applied = await self._table.do(self._table.store.apply, transitions.bury(task, now=now, expires_at=expires_at))
+        except StoreRejected as error:
+            self._events.claim_refused(task, error)  # another program's item, too full to be written to: on to the next
+            return
         if applied.ok:
             self._events.buried(task)
 

@@ -28,7 +28,7 @@ class Dependencies:
         self._beat = beat
 
     async def look(self, tasks: Sequence[Task], *, room: int, takes: Callable[[Task], bool], now: int) -> list[Task]:
-        """Those of the waiting tasks that may be claimed now, ``room`` at most, each with a slot; the others are written down."""
+        """Those of the waiting tasks that may be claimed now, ``room`` at most, each with a slot; the rest is written down."""
         tasks = tasks[:LOOKS]
         ids = {task_id for task in tasks for task_id in task.unmet}
         if not ids:

@@ -100,7 +100,7 @@ class Events:
 
     def claim_refused(self, task: Task, error: StoreError) -> None:
         self._metrics.claims.labels(self._pool, "lost").inc()
-        self._say(logging.ERROR, "task cannot be claimed", task, error=str(error))
+        self.trouble(f"claiming the task {task.task_id}", error)
 
     def settled(self, lease: Lease, outcome: OutcomeKind, name: str, run_s: float, error: object) -> None:
         self._count(str(outcome))
@@ -133,6 +133,9 @@ class Events:
 
     def write_failed(self, task: Task, error: StoreError) -> None:
         self.trouble("writing an outcome", error)
+
+    def outcome_given_up(self, task: Task) -> None:
+        self._say(logging.ERROR, "no outcome can be written; the task is left to the end of its lease", task)
 
     def outcome_refused(self, task: Task, error: StoreError) -> None:
         self._say(logging.ERROR, "outcome refused by the table", task, error=str(error))

@@ -24,6 +24,9 @@ from thunderagent.transitions import Lease, Progress, Transition
 TRIED_ENDS = 20
 """Lease ends of unanswered renewals that are remembered; any of them may be the one in the table."""
 
+REFUSALS = 5
+"""Refused outcomes after which a task is left alone: an item that other programs filled to the limit takes none at all."""
+
 BACKOFF_BASE, BACKOFF_CAP = 0.5, 5.0
 """Seconds between tries of a write that this agent owes the table."""
 
@@ -35,7 +38,8 @@ class Held:
         self.lease = lease
         self.handle: RunHandle | None = None
         self.stop_reason: StopReason | None = None
-        self.stopping = asyncio.Event()  # not a Pulse: whoever begins to wait after the stop must see it too
+        self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done once the run is to be stopped. A future can be waited for beside others, without a task around it."""
         self._table = table
         self._settings = settings
         self._rng = rng
@@ -59,7 +63,8 @@ class Held:
         """Have the run stopped. The first reason stands, unless the table has said since that the lease is somebody else's."""
         if self.stop_reason is None or reason in GONE:
             self.stop_reason = reason
-        self.stopping.set()
+        if not self.stopping.done():
+            self.stopping.set_result(None)
 
     @property
     def gone(self) -> bool:
@@ -197,22 +202,24 @@ class Held:
 
     async def write_outcome(self, outcome: Outcome, info: RouteInfo | None) -> Transition | None:
         """Write the run's end, trying until the table answers. None where the task was not ours any more: nothing written."""
-        failures = 0
-        while not self.gone:
+        failures = refusals = 0
+        while not self.gone and refusals < REFUSALS:
             try:
                 transition = await self._try_outcome(outcome, info)
             except StoreRejected as error:
                 self._events.outcome_refused(self.task, error)
                 self._unsaved = None
                 outcome = refused_outcome(outcome, str(error))
-                failures += 1
+                refusals += 1
             except StoreError as error:
                 self._events.write_failed(self.task, error)
                 failures += 1
             else:
                 self._finish()
                 return transition
-            await asyncio.sleep(self._backoff(failures))
+            await asyncio.sleep(self._backoff(failures + refusals))
+        if not self.gone:
+            self._events.outcome_given_up(self.task)
         self._finish()
         return None
 

@@ -23,7 +23,7 @@ from thunderagent.agent.agent import Agent
 from thunderagent.agent.children import Children, ChildSpec
 from thunderagent.agent.events import Events
 from thunderagent.agent.health import HealthServer
-from thunderagent.agent.lifeline import end_with_parent
+from thunderagent.agent.lifeline import ORPHANED, end_with_parent
 from thunderagent.agent.notify import Notifier
 from thunderagent.agent.table import Contact, Table
 from thunderagent.log import say
@@ -39,7 +39,7 @@ MAX_THREADS = 64
 """Threads for calls to the table. More slots than this share them; a call takes milliseconds, a task seconds."""
 
 SUPERVISOR = "THUNDERAGENT_SUPERVISOR"
-"""Environment variable with the pid of a supervisor that wants its agents to drain when it dies."""
+"""Environment variable with the pid of a supervisor whose agents drain when it dies; with ``:SIGKILL`` behind it, they die."""
 
 RENEWAL_THREADS = 8
 GAUGES_EVERY = 15.0
@@ -56,9 +56,9 @@ class AgentProcess:
 
     def run(self) -> None:
         """Run until a signal has drained the agent. Raises InvalidHandler, InvalidSettings."""
-        supervisor = self.environ.get(SUPERVISOR, "")
+        supervisor, _, name = self.environ.get(SUPERVISOR, "").partition(":")
         if supervisor.isdecimal():
-            end_with_parent(int(supervisor), signal.SIGTERM)
+            end_with_parent(int(supervisor), signal.Signals[name] if name else ORPHANED)
         asyncio.run(self._main())
 
     async def _main(self) -> None:
@@ -95,8 +95,10 @@ class AgentProcess:
         if self.settings.port >= 0:
             health = HealthServer(self.settings.host, self.settings.port, metrics.registry, problem)
             say(log, logging.INFO, "listening", host=self.settings.host, port=health.port)
+        stopper = _Stopper(agent, notifier)
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, partial(_on_signal, agent, notifier))
+            loop.add_signal_handler(number, stopper.stop)
+        loop.add_signal_handler(ORPHANED, stopper.orphaned)
         beside = [
             asyncio.create_task(_say_ready(agent, notifier)),
             asyncio.create_task(_beat(notifier, problem)),
@@ -132,9 +134,22 @@ def _problem(agent: Agent, loop: asyncio.AbstractEventLoop, stall: float) -> str
     return f"The agent's loop has not turned for {silent:.0f} s." if silent > stall else None
 
 
-def _on_signal(agent: Agent, notifier: Notifier) -> None:
-    notifier.send("STOPPING=1")
-    agent.stop()
+class _Stopper:
+    """What signals ask of the agent. That of a dead supervisor comes several times and hurries nothing."""
+
+    def __init__(self, agent: Agent, notifier: Notifier) -> None:
+        self._agent = agent
+        self._notifier = notifier
+        self._stopping = False
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._notifier.send("STOPPING=1")
+        self._agent.stop()
+
+    def orphaned(self) -> None:
+        if not self._stopping:
+            self.stop()
 
 
 async def _say_ready(agent: Agent, notifier: Notifier) -> None:

@@ -9,21 +9,28 @@ class Pulse:
     """Like a condition variable without a lock: check what you wait for, then wait; within one event loop nothing is missed."""
 
     def __init__(self) -> None:
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: list[asyncio.Future[bool]] = []
 
     def fire(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            _settle(waiter, True)
 
     async def wait(self, seconds: float | None = None) -> bool:
         """Wait for the next fire. False where ``seconds`` passed first."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
         self._waiters.append(waiter)
+        timer = None if seconds is None else loop.call_later(seconds, _settle, waiter, False)
         try:
-            await asyncio.wait({waiter}, timeout=seconds)
-            return waiter.done()
+            return await waiter
         finally:
+            if timer is not None:
+                timer.cancel()
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
+
+
+def _settle(waiter: asyncio.Future[bool], fired: bool) -> None:
+    if not waiter.done():
+        waiter.set_result(fired)

@@ -1,0 +1,33 @@
+"""Scenes for tests of real agents: a fresh table, a folder of their own, and no agent left when the test is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.proxy import FaultProxy
+from tests.integration.agents import Scene, scene_at
+from tests.standins.aws import FreshTable
+
+
+@pytest.fixture
+def scene(moto_endpoint: str, fresh_moto_table: FreshTable, tmp_path: Path) -> Iterator[Scene]:
+    """A table of the embedded DynamoDB."""
+    with scene_at(moto_endpoint, fresh_moto_table.name, tmp_path) as scene:
+        yield scene
+
+
+@pytest.fixture
+def any_scene(standin_endpoint: str, fresh_table: FreshTable, tmp_path: Path) -> Iterator[Scene]:
+    """A table of each stand-in in turn."""
+    with scene_at(standin_endpoint, fresh_table.name, tmp_path) as scene:
+        yield scene
+
+
+@pytest.fixture
+def proxy(moto_endpoint: str) -> Iterator[FaultProxy]:
+    """A way to the embedded DynamoDB on which calls go wrong as the test says."""
+    with FaultProxy(moto_endpoint) as proxy:
+        yield proxy
