@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from thunderagent.agent.handler import Done, Fail, RetryPolicy, Router, RunningTask, Snooze
+    from thunderagent.agent.handler import Done, Fail, HandlerStopped, Router, RunningTask, Snooze
     from thunderagent.queue import NewTask, TaskQueue
     from thunderagent.settings import AgentSettings, QueueSettings, TableSettings
     from thunderagent.task import Status, Task
@@ -21,9 +21,9 @@ _HOMES = {
     "AgentSettings": "thunderagent.settings",
     "Done": "thunderagent.agent.handler",
     "Fail": "thunderagent.agent.handler",
+    "HandlerStopped": "thunderagent.agent.handler",
     "NewTask": "thunderagent.queue",
     "QueueSettings": "thunderagent.settings",
-    "RetryPolicy": "thunderagent.agent.handler",
     "Router": "thunderagent.agent.handler",
     "RunningTask": "thunderagent.agent.handler",
     "Snooze": "thunderagent.agent.handler",
@@ -37,9 +37,9 @@ __all__ = [
     "AgentSettings",
     "Done",
     "Fail",
+    "HandlerStopped",
     "NewTask",
     "QueueSettings",
-    "RetryPolicy",
     "Router",
     "RunningTask",
     "Snooze",

@@ -3,16 +3,43 @@
 from __future__ import annotations
 
 import logging
+import queue
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from logging.handlers import QueueHandler, QueueListener
 from typing import Any
 
 FORMAT = "%(asctime)s %(levelname)s %(message)s"
+
+
+FLUSH = 2.0
+"""Seconds at the end of a process in which lines may still be written."""
 
 
 def set_up(format: str = FORMAT) -> None:
     """Send this process's log to stderr. botocore's own INFO lines say nothing that a user of ours needs."""
     logging.basicConfig(level=logging.INFO, format=format, stream=sys.stderr)
     logging.getLogger("botocore").setLevel(logging.WARNING)
+
+
+@contextmanager
+def in_background() -> Iterator[None]:
+    """Have a thread of its own write the lines: a reader of stderr that does not read must not stop who renews leases."""
+    root = logging.getLogger()
+    writers = root.handlers[:]
+    lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
+    listener = QueueListener(lines, *writers)
+    listener.start()
+    root.handlers = [QueueHandler(lines)]
+    try:
+        yield
+    finally:
+        root.handlers = writers
+        flush = threading.Thread(target=listener.stop, daemon=True)
+        flush.start()
+        flush.join(FLUSH)
 
 
 def say(logger: logging.Logger, level: int, event: str, **fields: Any) -> None:
@@ -29,4 +56,4 @@ def say(logger: logging.Logger, level: int, event: str, **fields: Any) -> None:
 
 def _text(value: object) -> str:
     text = f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
-    return repr(text) if not text or any(char.isspace() for char in text) else text
+    return text if text.split() == [text] else repr(text)

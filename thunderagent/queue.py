@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import random
@@ -151,7 +152,8 @@ class TaskQueue:
         if applied.ok or if_exists == "return":
             return self._present(applied, new.task_id)
         raise TaskExists(
-            f"A task with the id {new.task_id} exists: {_status_of(applied)}. Use another id or if_exists='return'."
+            f"A task with the id {new.task_id} exists: {_status_of(applied)}. Use another id, or ask for the one that exists "
+            "(if_exists='return', --if-exists return)."
         )
 
     def enqueue_many(self, tasks: Iterable[NewTask], *, check_dependencies: bool = True) -> EnqueueReport:
@@ -327,26 +329,27 @@ class TaskQueue:
         if missing:
             raise DependencyUnknown(
                 f"depends_on names {', '.join(missing[:5])}{' and others' * (len(missing) > 5)}, not in the table. "
-                "Enqueue them first, or pass check_dependencies=False."
+                "Enqueue them first, or have it not checked (check_dependencies=False, --no-check-dependencies)."
             )
 
     def _redrive_dependents(self, task_id: str) -> None:
         """Go through the FAILED tasks until nothing is found that failed because of what was redriven.
 
-        Most dependents are younger than what they depend on, so a turn by age finds whole chains; the turns make no assumption
-        of it. One that the index still shows as FAILED, or that somebody else was faster with, is passed over.
+        Dependents are mostly younger than what they depend on, or of one batch in the opposite order, so turns by age, up and
+        down, find chains quickly. One that the index still shows as FAILED, or that somebody else redrove, is passed over.
         """
         redriven = {task_id}
-        found = True
-        while found:
+        for newest_first in itertools.cycle((False, True)):
             found = False
-            for task in self._tasks(Status.FAILED):
+            for task in self._tasks(Status.FAILED, newest_first):
                 if task.task_id in redriven or not _failed_because_of(task, redriven):
                     continue
                 redriven.add(task.task_id)
                 found = True
                 with suppress(TaskNotRedrivable, TaskNotFound):
                     self.redrive(task.task_id)
+            if not found:
+                return
 
     def _count(self, status: Status, limit: int) -> tuple[int, bool]:
         count, cursor = 0, None

@@ -92,6 +92,7 @@ class ErrorType(StrEnum):
     TIMED_OUT = "TimedOut"
     CHILD_DIED = "ChildDied"
     RESULT_INVALID = "ResultInvalid"
+    OUTCOME_REFUSED = "OutcomeRefused"
     DEPENDENCY_FAILED = "DependencyFailed"
     DEPENDENCY_MISSING = "DependencyMissing"
     DEPENDENCY_TIMEOUT = "DependencyTimeout"
@@ -156,7 +157,7 @@ class Run:
     def to_record(self) -> dict[str, Any]:
         record: dict[str, Any] = {"owner": self.owner, "began": self.began, "ended": self.ended, "outcome": self.outcome}
         if self.error:
-            record["error"] = self.error[:HISTORY_ERROR_CHARS]
+            record["error"] = writable(self.error)[:HISTORY_ERROR_CHARS]
         return record
 
     @classmethod
@@ -288,9 +289,14 @@ def as_str(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def writable(text: str) -> str:
+    """The text with lone surrogates (as in a file name with odd bytes) written out: the table would refuse all of it."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def cut_bytes(text: str, limit: int) -> str:
     """The text within ``limit`` UTF-8 bytes, ending in an ellipsis where something was cut; always encodable."""
-    raw = text.encode("utf-8", "backslashreplace")
+    raw = writable(text).encode("utf-8")
     if len(raw) <= limit:
         return raw.decode("utf-8")
     return raw[: limit - 3].decode("utf-8", "ignore") + "…"

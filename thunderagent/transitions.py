@@ -267,7 +267,7 @@ def bury(task: Task, *, now: int, expires_at: int) -> Transition:
         | {Attr.ERROR: error.to_record(), Attr.HISTORY: _history(task, _lost_run(task, now))}
         | _last_token(task.lock_token),
         drops=_LEASE_ATTRS | {Attr.LOCK_TIME, Attr.RESULT},
-        proof=AllOf((FAILED, FieldEquals(Attr.ERROR, "type", str(ErrorType.LEASE_EXPIRED)), Equals(Attr.UPDATED_AT, now))),
+        proof=_failed_with(error),
     )
 
 
@@ -299,18 +299,22 @@ def complete(lease: Lease, outcome: Outcome, *, now: int, expires_at: int) -> Tr
     )
 
 
-def fail(lease: Lease, outcome: Outcome, *, now: int, expires_at: int, progress: Progress = None) -> Transition:
-    """End the task as FAILED. Progress stays, so that a redrive goes on from it."""
+def fail(
+    lease: Lease, outcome: Outcome, *, now: int, expires_at: int, progress: Progress = None, bare: bool = False
+) -> Transition:
+    """End the task as FAILED. Progress stays, so that a redrive goes on from it.
+
+    ``bare`` sheds progress and history: the way out for an item that is too full to take any other end.
+    """
     error = _error_of(outcome)
+    told = {} if bare else {Attr.HISTORY: _ran(lease, outcome, now)} | _saved(progress)
+    shed = frozenset({Attr.HISTORY, Attr.PROGRESS} if bare else ())
     return Transition(
         name="fail",
         task_id=lease.task_id,
         condition=held(lease),
-        puts=_ended(Status.FAILED, now, expires_at)
-        | {Attr.ERROR: error, Attr.HISTORY: _ran(lease, outcome, now)}
-        | _last_token(lease.token)
-        | _saved(progress),
-        drops=_LEASE_ATTRS | {Attr.LOCK_TIME, Attr.RESULT},
+        puts=_ended(Status.FAILED, now, expires_at) | {Attr.ERROR: error} | _last_token(lease.token) | told,
+        drops=_LEASE_ATTRS | {Attr.LOCK_TIME, Attr.RESULT} | shed,
         proof=AllOf((_left_as(lease, Status.FAILED), FieldEquals(Attr.ERROR, "type", error["type"]))),
     )
 
@@ -379,7 +383,7 @@ def abandon(task: Task, error: TaskError, *, now: int, expires_at: int) -> Trans
         condition=_pending_as_seen(task),
         puts=_ended(Status.FAILED, now, expires_at) | {Attr.ERROR: error.to_record()},
         drops=frozenset({Attr.LOCK_TIME, Attr.WAITING_SINCE, Attr.RESULT}),
-        proof=AllOf((FAILED, FieldEquals(Attr.ERROR, "type", error.type), Equals(Attr.UPDATED_AT, now))),
+        proof=_failed_with(error),
     )
 
 
@@ -404,7 +408,7 @@ def cancel(task: Task, *, now: int, expires_at: int, reason: str = "") -> Transi
         ),
         puts=puts,
         drops=drops if keeps_lock_time else drops | {Attr.LOCK_TIME},
-        proof=AllOf((FAILED, FieldEquals(Attr.ERROR, "type", str(ErrorType.CANCELLED)), Equals(Attr.UPDATED_AT, now))),
+        proof=_failed_with(error),
     )
 
 
@@ -461,6 +465,11 @@ def _pending_as_seen(task: Task) -> Condition:
 
 def _left_as(lease: Lease, status: Status) -> Condition:
     return AllOf((Equals(Attr.LAST_TOKEN, lease.token), Equals(Attr.STATUS, str(status))))
+
+
+def _failed_with(error: TaskError) -> Condition:
+    """FAILED for this reason at this second. Two that do so in the same second cannot be told apart, and need not be."""
+    return AllOf((FAILED, FieldEquals(Attr.ERROR, "type", str(error.type)), FieldEquals(Attr.ERROR, "at", error.at)))
 
 
 def _ended(status: Status, now: int, expires_at: int) -> dict[str, Any]:

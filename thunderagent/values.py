@@ -39,6 +39,9 @@ TAGS: Final = frozenset({"$float", "$decimal", "$int", "$set", "$map", "$items"}
 KEY_BYTES: Final = 64 * 1024
 """An attribute name has at least one byte and less than this (Naming rules, in DynamoDB's developer guide)."""
 
+_WHOLE: Final = 10**38
+"""A whole number nearer to 0 than this has no more digits than DynamoDB keeps: it is plain without a further look."""
+
 # Subnormal is what lies below 1e-130: decimal keeps it, DynamoDB refuses it.
 _NUMBER = Context(prec=38, Emin=-130, Emax=125, traps=[Inexact, Rounded, Overflow, Subnormal])
 
@@ -156,6 +159,8 @@ def _set_kind(item: Any) -> type | None:
 
 
 def _encode_int(value: int, path: str) -> Any:
+    if -_WHOLE < value < _WHOLE:
+        return Decimal(value)
     try:
         return _tag_unless_plain(value, "$int")
     except ValueError:

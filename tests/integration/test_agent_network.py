@@ -279,7 +279,7 @@ def test_an_outcome_that_dynamodb_calls_invalid_becomes_a_short_error(shared: Sh
 
     task = shared.scene.ended(task_id)
 
-    assert str(task.error).startswith("ResultInvalid: The table refused the outcome (success): ")
+    assert str(task.error) == "OutcomeRefused: The item could not take: success."
 
 
 def test_a_claim_whose_reply_is_lost_is_read_again_and_released_uncharged(shared: Shared) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -140,7 +140,9 @@ def settle(
                 delay = full_jitter(rng, lease.task.retry_count, base=delays.base, cap=delays.cap)
             return transitions.retry(lease, outcome, now=now, delay=delay, progress=progress)
         case _:
-            return transitions.fail(lease, outcome, now=now, expires_at=expires_at, progress=progress)
+            outcome = replace(outcome, kind=OutcomeKind.FAILED)
+            bare = outcome.error is not None and outcome.error.type == ErrorType.OUTCOME_REFUSED
+            return transitions.fail(lease, outcome, now=now, expires_at=expires_at, progress=progress, bare=bare)
 
 
 def outcome_of_end(end: RunEnd, reason: StopReason | None, limit: float | None) -> Outcome:
@@ -153,10 +155,9 @@ def outcome_of_end(end: RunEnd, reason: StopReason | None, limit: float | None) 
     return Outcome(OutcomeKind.RELEASED)
 
 
-def refused_outcome(outcome: Outcome, why: str) -> Outcome:
-    """What a run comes to when the table refuses its outcome as invalid: a failure with a short error, so the task ends."""
-    text = f"The table refused the outcome ({outcome.kind}): {why}"
-    return Outcome(OutcomeKind.FAILED, error=TaskError(ErrorType.RESULT_INVALID, text[:500]))
+def refused_outcome(outcome: Outcome) -> Outcome:
+    """What a run comes to when the table refuses its outcome as invalid: a failure in few bytes, so that the task ends."""
+    return Outcome(OutcomeKind.FAILED, error=TaskError(ErrorType.OUTCOME_REFUSED, f"The item could not take: {outcome.kind}."))
 
 
 def room_for_result(task: Task) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
+from thunderagent.agent.decisions import StopReason
 from thunderagent.errors import StoreError
 from thunderagent.log import say
 from thunderagent.metrics import AgentMetrics
@@ -39,7 +40,8 @@ class Events:
         say(log, level, "agent stopped", owner=self.owner, unwritten=left or None, **self.counts)
 
     def heartbeat(self, busy: int, slots: int) -> None:
-        say(log, logging.INFO, "alive", owner=self.owner, busy=busy, slots=slots, **self.counts)
+        failing = ", ".join(sorted(self._failing)) or None
+        say(log, logging.INFO, "alive", owner=self.owner, busy=busy, slots=slots, failing=failing, **self.counts)
 
     def fault(self, error: BaseException) -> None:
         log.error("a fault in the agent itself; the task comes back when its lease ends", exc_info=error)
@@ -128,6 +130,8 @@ class Events:
         self._count("lost")
         self._metrics.renewals.labels(self._pool, "lost").inc()
         self._metrics.leases_lost.labels(self._pool, reason).inc()
+        outcome = OutcomeKind.CANCELLED if reason == StopReason.CANCELLED else OutcomeKind.LOST
+        self._metrics.tasks.labels(self._pool, str(outcome)).inc()
         status, owner = (None, None) if now_there is None else (str(now_there.status), now_there.lock_owner)
         self._say(logging.WARNING, "task is not ours any more", task, reason=reason, status=status, now_held_by=owner)
 

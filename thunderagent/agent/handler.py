@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
 import json
+import sysconfig
 import traceback
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from thunderagent.errors import InvalidHandler, InvalidSettings, InvalidValue, ValueTooLarge
@@ -106,14 +109,21 @@ class RunningTask:
         """Call ``function`` once for this task, however often the task runs: store what it returned, and give that on a repeat.
 
         The value is in the table before this returns. A crash between the call's own effect and the store of its value repeats
-        the call, as with any effect outside the table; where that effect takes an idempotency key, give it ``task_id``.
+        the call, as with any effect outside the table; where that effect takes an idempotency key, give it ``task_id``. With an
+        async function it is to be awaited.
         """
-        if key in self._once:
-            return self._once[key]  # type: ignore[no-any-return]
-        value = function(*args, **kwargs)
-        self._once[key] = value
-        self._store(wait=True)
-        return value
+        if inspect.iscoroutinefunction(function):
+            return self._once_async(function, args, key, kwargs)  # type: ignore[return-value]
+        if key not in self._once:
+            self._once[key] = function(*args, **kwargs)
+            self._store(wait=True)
+        return self._once[key]  # type: ignore[no-any-return]
+
+    async def _once_async(self, function: Callable[..., Any], args: tuple[Any, ...], key: str, kwargs: dict[str, Any]) -> Any:
+        if key not in self._once:
+            self._once[key] = await function(*args, **kwargs)
+            await asyncio.to_thread(self._store, wait=True)  # the other handlers of this process go on meanwhile
+        return self._once[key]
 
     def enqueue(self, payload: Mapping[str, Any] | None = None, **options: Any) -> Task:
         """Enqueue another task on the same table; options as of TaskQueue.enqueue. This agent tries it first."""
@@ -132,14 +142,6 @@ class RunningTask:
 
 
 # --- task types to handlers ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """Delay before a retry: a random time up to ``base`` x 2^retries seconds, at most ``cap`` seconds."""
-
-    base: float
-    cap: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,18 +366,22 @@ def describe_error(error: BaseException) -> TaskError:
         text = str(error)
     except Exception as broken:
         text = f"(its text cannot be made: {type(broken).__name__})"
+    where = "" if isinstance(error, Fail) else _where(error)
+    return TaskError(type(error).__name__, text + where)
+
+
+def _where(error: BaseException) -> str:
+    """The innermost place in code that is not a library's: that is where its author can look."""
     frames = traceback.extract_tb(error.__traceback__)
-    where = (
-        f" (at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name})"
-        if frames and not isinstance(error, Fail)
-        else ""
-    )
-    return TaskError(_writable(type(error).__name__), _writable(text + where))
+    own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames
+    return f" (at {own[-1].filename}:{own[-1].lineno} in {own[-1].name})" if own else ""
 
 
-def _writable(text: str) -> str:
-    """The text without lone surrogates, as in a file name with odd bytes: the table would refuse the whole error."""
-    return text.encode("utf-8", "backslashreplace").decode()
+_LIBRARIES = (
+    "<frozen",
+    str(Path(__file__).parents[1]),
+    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+)
 
 
 def plain_map(value: Mapping[str, Any], name: str, room: int) -> dict[str, Any]:

@@ -209,7 +209,7 @@ class Held:
             except StoreRejected as error:
                 self._events.outcome_refused(self.task, error)
                 self._unsaved = None
-                outcome = refused_outcome(outcome, str(error))
+                outcome = refused_outcome(outcome)
                 refusals += 1
             except StoreError as error:
                 self._events.write_failed(self.task, error)

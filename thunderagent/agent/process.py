@@ -67,7 +67,7 @@ class AgentProcess:
         events = Events(metrics, owner_name(self.settings.pool, self.environ))
         rng = random.Random()
         threads = min(MAX_THREADS, self._slots() + 4)
-        store = DynamoStore(replace(self.table, connections=threads), observer=events.called)
+        store = DynamoStore(replace(self.table, connections=threads), observer=events.called, refresh_time=False)
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(threads) as pool, ThreadPoolExecutor(RENEWAL_THREADS) as renewal_pool:
             table = Table(

@@ -60,4 +60,5 @@ def run(surroundings: Surroundings, handler: str, where: Where, given: dict[str,
     except InvalidSettings as error:
         raise click.UsageError(str(error)) from None
     log.set_up()
-    AgentProcess(handler, surroundings.table(where), settings, surroundings.environ).run()
+    with log.in_background():
+        AgentProcess(handler, surroundings.table(where), settings, surroundings.environ).run()

@@ -104,7 +104,8 @@ def failures(observation: Observation, _: Patience) -> Iterator[Finding]:
         by_type["(no error)" if task.error is None else task.error.type].append(task)
     for name, tasks in sorted(by_type.items(), key=lambda item: -len(item[1])):
         error = tasks[0].error
-        message = "" if error is None or not error.message else f" The newest says: {error.message.splitlines()[0][:200]}"
+        first_line = "" if error is None or not error.message else error.message.splitlines()[0][:200].rstrip(".")
+        message = f" The newest says: {first_line}." if first_line else ""
         yield Finding(
             Severity.INFO,
             "failed",

@@ -23,7 +23,7 @@ def scheduled(observation: Observation, patience: Patience) -> Iterator[Finding]
             counted(waiting),
             f"Waiting for a time: {first.task_id} is the next, {ago(_start(first), observation.now)}; the last starts "
             f"at {moment(_start(last))}.{again}",
-            "None is needed. To run one now, cancel it and redrive it.",
+            "None is needed. To run one now, enqueue its payload again under another id, and cancel it.",
         )
 
 
@@ -36,7 +36,7 @@ def far_away(observation: Observation, patience: Patience) -> Iterator[Finding]:
                 "scheduled-far-away",
                 task.task_id,
                 f"It is not to run before {moment(_start(task))}, {ago(_start(task), observation.now)}.",
-                "If that is not meant, cancel it; a redrive then runs it at once.",
+                "If that is not meant, cancel it and enqueue its payload again under another id.",
             )
 
 

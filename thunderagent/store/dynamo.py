@@ -6,6 +6,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import boto3
@@ -71,12 +72,22 @@ class DynamoStore:
     """The task table in DynamoDB. Safe to share between threads.
 
     ``observer`` is told of every call. ``clock`` is shared between the stores of one process: all know the table's time.
+    ``refresh_time``: ask for the table's time where no reply has told it for so long that it has become uncertain. Without it
+    the time is asked for once, and never again by whoever must not be kept waiting for it.
     """
 
-    def __init__(self, settings: TableSettings, *, clock: TableClock | None = None, observer: Observer | None = None) -> None:
+    def __init__(
+        self,
+        settings: TableSettings,
+        *,
+        clock: TableClock | None = None,
+        observer: Observer | None = None,
+        refresh_time: bool = True,
+    ) -> None:
         self.settings = settings
         self.clock = clock or TableClock()
         self._observer = observer
+        self._refresh_time = refresh_time
         self._lock = threading.Lock()
         self._client: DynamoDBClient | None = None
 
@@ -85,7 +96,7 @@ class DynamoStore:
         settings = replace(
             self.settings, connect_timeout=RENEWAL_TIMEOUT, read_timeout=RENEWAL_TIMEOUT, attempts=RENEWAL_ATTEMPTS
         )
-        return DynamoStore(settings, clock=self.clock, observer=self._observer)
+        return DynamoStore(settings, clock=self.clock, observer=self._observer, refresh_time=self._refresh_time)
 
     def now(self) -> int:
         self._learn_time()
@@ -177,7 +188,7 @@ class DynamoStore:
         return Applied(proven, task_or_none(_record(item)), repeated=proven)
 
     def _learn_time(self) -> None:
-        if self.clock.uncertainty() <= UNCERTAIN:
+        if self.clock.known and (not self._refresh_time or self.clock.uncertainty() <= UNCERTAIN):
             return
         try:
             self.call("GetItem", Key=_key(_NO_ITEM))
@@ -188,7 +199,7 @@ class DynamoStore:
     def _note_reply(self, reply: Mapping[str, Any], sent: float) -> None:
         date = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
         if date:
-            self.clock.observe(parsedate_to_datetime(date).timestamp(), sent, self.clock.read())
+            self.clock.observe(_epoch_seconds(date), sent, self.clock.read())
 
     def _connected(self) -> DynamoDBClient:
         with self._lock:
@@ -228,8 +239,19 @@ def _key(task_id: str) -> dict[str, Any]:
     return {Attr.TASK_ID.value: {"S": task_id}}
 
 
+@lru_cache(maxsize=4)
+def _epoch_seconds(date: str) -> float:
+    """A Date header in epoch seconds. All replies of one second have the same."""
+    return parsedate_to_datetime(date).timestamp()
+
+
 def _record(item: Mapping[str, Any]) -> Record:
-    return {name: decode(_deserialize(value)) for name, value in item.items()}
+    return {name: _value(attribute) for name, attribute in item.items()}
+
+
+def _value(attribute: Mapping[str, Any]) -> Any:
+    """An attribute in Python. Text, which most attributes are, means itself."""
+    return attribute["S"] if "S" in attribute else decode(_deserialize(attribute))
 
 
 def _of_table(responses: Mapping[str, Any], table: str) -> Sequence[Mapping[str, Any]]:

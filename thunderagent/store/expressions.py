@@ -15,7 +15,12 @@ _serialize = TypeSerializer().serialize
 
 def to_attribute(value: Any, name: str = "value") -> dict[str, Any]:
     """A Python value as a DynamoDB attribute value."""
-    return dict(_serialize(encode(value, name)))
+    return _attribute(encode(value, name))
+
+
+def _attribute(encoded: Any) -> dict[str, Any]:
+    """An encoded value. Most are text, for which the serialiser would first try everything else."""
+    return {"S": encoded} if isinstance(encoded, str) else dict(_serialize(encoded))
 
 
 class _Names:
@@ -35,7 +40,7 @@ class _Names:
 
     def seen(self, value: Any) -> str:
         """The placeholder of a value to compare with one that was read."""
-        return self._placeholder(dict(_serialize(as_stored(value))))
+        return self._placeholder(_attribute(as_stored(value)))
 
     def _placeholder(self, attribute: dict[str, Any]) -> str:
         placeholder = f":v{len(self.values)}"

@@ -37,6 +37,9 @@ _THROTTLED = frozenset(
         "SlowDown",
     }
 )
+_PASSING = frozenset({"TransactionConflictException", "ReplicatedWriteConflictException", "TransactionInProgressException"})
+"""Another write of the item is under way; the same request may go through a moment later."""
+
 _ACCESS = frozenset(
     {
         "AccessDeniedException",
@@ -88,6 +91,8 @@ def _translate_reply(error: ClientError, operation: str, table: str) -> StoreErr
         return TableMissing(
             f"There is no table {table} here: {text} Create it with `thunderagent table create`.", operation=operation
         )
+    if code in _PASSING:
+        return StoreUnavailable(f"{operation} on {table} met another write of the item ({code}): {text}", operation=operation)
     if code == "ValidationException" or (400 <= status < 500 and code not in {"", "400"}):
         return StoreRejected(f"DynamoDB refused {operation} on {table} ({code}): {text}", operation=operation)
     return StoreUnavailable(f"{operation} on {table} failed with HTTP {status} ({code}): {text}", operation=operation)

@@ -30,7 +30,9 @@ START = 1_800_000_000
 """Epoch seconds at which a harness's clock begins where no other start is given."""
 
 YEAR = 365 * 86400
-STEP = 0.25
+STEP, LONGEST_STEP = 0.25, 8.0
+"""Seconds between two looks at whether all tasks have ended: they grow while nothing runs, as in a long wait."""
+
 QUIET = 60.0
 """Where nothing is due for longer than this many seconds, the clock jumps to just before the next thing that is."""
 
@@ -133,10 +135,12 @@ class Harness:
         )
 
     async def _until_idle(self, agent: Agent, deadline: float) -> None:
+        step = STEP
         while self._any_open():
             if self.clock.now() >= deadline:
                 raise NotIdle(f"These tasks have not ended: {', '.join(self._open_tasks())}.")
-            await asyncio.sleep(min(STEP, deadline - self.clock.now()))
+            await asyncio.sleep(min(step, deadline - self.clock.now()))
+            step = STEP if agent.busy else min(2 * step, LONGEST_STEP)
             self._skip_quiet_time(agent, deadline)
 
     def _skip_quiet_time(self, agent: Agent, deadline: float) -> None:

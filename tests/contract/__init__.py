@@ -1,0 +1,1 @@
+"""What every adapter of the store promises, checked on each of them."""

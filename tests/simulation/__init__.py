@@ -1,0 +1,1 @@
+"""Whole runs of the system in one thread: own clock, seeded chance, no network."""
