@@ -30,6 +30,7 @@ from thunderagent.errors import (
 )
 from thunderagent.queue import WRITE_TRIES, NewTask, TaskQueue
 from thunderagent.settings import QueueSettings
+from thunderagent.store import Cursor, Page
 from thunderagent.store.memory import MemoryStore
 from thunderagent.task import ErrorType, Outcome, OutcomeKind, Status, Task, TaskError
 
@@ -675,6 +676,26 @@ def test_redrive_with_dependents_redrives_everything_that_failed_because_of_the_
     pending = {task_id for task_id, status in statuses(world.memory).items() if status is Status.PENDING}
     assert pending == {"a", "b", "c", "d"}
     assert world.queue.get("d").waiting_for == ("a", "b", "c")
+
+
+@dataclass
+class LaggingIndex(UnreliableStore):
+    """The index shows what was FAILED when the store was made."""
+
+    shown: tuple[Task, ...] = ()
+
+    def page(self, status: Status, *, limit: int, cursor: Cursor | None = None, newest_first: bool = False) -> Page:
+        return Page(self.shown, None)
+
+
+def test_redrive_with_dependents_passes_over_those_that_the_index_still_shows_as_failed(world: World) -> None:
+    failed_family(world)
+    shown = tuple(world.queue.tasks(Status.FAILED))
+    world.queue.redrive("b")
+
+    TaskQueue(store=LaggingIndex(world.memory, shown=shown)).redrive("a", dependents=True)
+
+    assert [task_id for task_id, status in statuses(world.memory).items() if status is Status.FAILED] == ["x", "e"]
 
 
 def test_redrive_with_dependents_follows_a_long_chain_in_any_order_of_age(world: World) -> None:

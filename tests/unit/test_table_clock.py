@@ -76,6 +76,19 @@ def test_the_servers_time_is_always_within_the_bounds(offset: float, calls: list
     assert world.clock.jumps == 0
 
 
+@pytest.mark.parametrize("drift", [-MAX_DRIFT, MAX_DRIFT])
+@pytest.mark.parametrize("part", [0.0, 0.999999], ids=["as a second begins", "as a second ends"])
+@pytest.mark.parametrize(("there", "back"), [(0, 30), (30, 0), (0, 0)], ids=["a slow reply", "a slow request", "neither"])
+def test_the_bounds_are_true_at_their_edges(there: float, back: float, part: float, drift: float) -> None:
+    world = World()
+    world.server = math.floor(START) + part - there * (1 + drift)
+    world.call(there, back, drift)
+    assert world.error <= 0
+
+    world.pass_time(10_000, drift)
+    assert world.error <= 0
+
+
 def test_before_the_first_reply_the_time_is_not_known() -> None:
     clock = World().clock
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import operator
 import secrets
 from collections.abc import Callable
@@ -46,6 +47,7 @@ def _import_moto() -> Callable[[Literal["dynamodb"]], WSGIApplication]:
         # moto's server needs these two; where one is missing moto advises an extra that is not ours.
         import flask  # noqa: F401, PLC0415
         import flask_cors  # noqa: F401, PLC0415
+        from moto.core import serialize  # noqa: PLC0415
         from moto.dynamodb import comparisons  # noqa: PLC0415
         from moto.moto_server.werkzeug_app import create_backend_app  # noqa: PLC0415
     except ImportError as missing:
@@ -54,6 +56,7 @@ def _import_moto() -> Callable[[Literal["dynamodb"]], WSGIApplication]:
             "Install it with: pip install 'thunderagent[local]'"
         ) from missing
     _compare_as_dynamodb(comparisons)
+    _write_values_directly(serialize.BaseJSONSerializer)
     return create_backend_app
 
 
@@ -83,3 +86,31 @@ def _ordered_type(value: object) -> type | None:
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return Decimal
     return type(value) if isinstance(value, str | bytes) else None
+
+
+def _write_values_directly(serializer: Any) -> None:
+    """Write a DynamoDB value as the JSON that it nearly is, in place of trying each of its ten members under four names.
+
+    That search took nine tenths of the time of a read: 2 ms an item. Seen in moto 5.2.5.
+    """
+    by_the_model = serializer._serialize_type_structure
+
+    def structure(self: Any, serialized: dict[str, Any], value: Any, shape: Any, key: str) -> None:
+        if key and shape.name == "AttributeValue" and isinstance(value, dict) and len(value) == 1:
+            serialized[key] = _as_json(value)
+        else:
+            by_the_model(self, serialized, value, shape, key)
+
+    if by_the_model.__name__ != structure.__name__:  # not twice, where two embedded DynamoDBs are made
+        serializer._serialize_type_structure = structure
+
+
+def _as_json(value: Any) -> Any:
+    """A DynamoDB value, in which moto keeps binary as bytes and a number that it has worked out as a number."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, dict):
+        return {name: _as_json(inner) for name, inner in value.items()}
+    return [_as_json(inner) for inner in value] if isinstance(value, list) else value

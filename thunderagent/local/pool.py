@@ -9,19 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import signal
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, BinaryIO
 
+from thunderagent.agent.lifeline import ORPHANED
 from thunderagent.backoff import full_jitter
 from thunderagent.errors import InvalidPool, StoreError
 from thunderagent.local.replicas import AgentCommand, AgentReplica, Starter
 from thunderagent.log import say
 from thunderagent.pool import Pool
+from thunderagent.poolcycle import counts_of, settings_environment, tasks_needed, wanted_by
 from thunderagent.scaling import (
-    Counts,
     Decision,
     FailedRead,
     Observation,
@@ -33,10 +35,8 @@ from thunderagent.scaling import (
     replicas_now,
     victims,
 )
-from thunderagent.settings import AgentSettings, TableSettings, environment_variable
 from thunderagent.store.backlog import Backlog, BacklogReader
 from thunderagent.store.base import Store
-from thunderagent.task import Task
 
 log = logging.getLogger("thunderagent.pool")
 
@@ -49,16 +49,25 @@ RESTART_BASE, RESTART_CAP = 1.0, 60.0
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """What a pool looks like after a cycle, for whoever shows it."""
+    """What a pool looks like after a cycle, for whoever shows it.
+
+    ``backlog``: None where it could not be read. ``failures``: agents in a row that ended by themselves before they were ready.
+    """
 
     name: str
     decision: Decision
     backlog: Backlog | None
     replicas: Mapping[ReplicaState, int]
+    failures: int = 0
 
 
 class LocalPool:
-    """Runs the agents of a pool as processes of this machine. ``on_cycle`` is told how each cycle ended."""
+    """Runs the agents of a pool as processes of this machine. ``on_cycle`` is told how each cycle ended.
+
+    ``agent_output`` takes what the agents write, in place of this process's stdout and stderr. ``orphaned`` is the signal
+    that they get when this process dies: by default they drain; SIGKILL is for a table that dies with this process, since
+    nothing could be written to it any more.
+    """
 
     def __init__(
         self,
@@ -67,6 +76,8 @@ class LocalPool:
         environ: Mapping[str, str],
         *,
         on_cycle: Callable[[PoolView], None] = lambda view: None,
+        agent_output: BinaryIO | None = None,
+        orphaned: signal.Signals = ORPHANED,
         rng: random.Random | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -76,8 +87,9 @@ class LocalPool:
         self._on_cycle = on_cycle
         self._rng = rng or random.Random()
         self._wall = wall
-        self._starter = Starter(pool.name, AgentCommand(_handler(pool), agent_environment(pool, environ)), wall)
-        self._reader = BacklogReader(store, self._rng, _wanted(pool))
+        command = AgentCommand(_handler(pool), agent_environment(pool, environ), agent_output, orphaned)
+        self._starter = Starter(pool.name, command, wall)
+        self._reader = BacklogReader(store, self._rng, wanted_by(pool))
         self._replicas: list[AgentReplica] = []
         self._watching: set[asyncio.Task[None]] = set()
         self._desired = 0
@@ -91,8 +103,12 @@ class LocalPool:
         """Drain all agents and end. A second call hurries the drain, a third one kills."""
         self._stops += 1
         self._stop.set()
-        for replica in self._replicas:
+        for replica in self._replicas if self._stops > 1 else self._staying():  # a second SIGTERM would hurry those that drain
             replica.drain() if self._stops < 3 else replica.kill()
+
+    def states(self) -> dict[ReplicaState, int]:
+        """How many agents are in each state at this moment."""
+        return {state: sum(each.state is state for each in self._replicas) for state in ReplicaState}
 
     async def run(self) -> None:
         """Scale until stopped; returns once every agent has ended."""
@@ -117,25 +133,15 @@ class LocalPool:
         return decision.state
 
     async def _observe(self, threads: ThreadPoolExecutor) -> tuple[Backlog | None, Observation | FailedRead]:
-        needed = self._rules.max_replicas * self._rules.tasks_per_replica
-        reading = asyncio.get_running_loop().run_in_executor(threads, self._reader.read, needed)
+        reading = asyncio.get_running_loop().run_in_executor(threads, self._reader.read, tasks_needed(self._rules))
         try:
             backlog = await asyncio.wait_for(asyncio.shield(reading), READ_LIMIT)
         except TimeoutError:
             return None, FailedRead(self._desired, "ReadTimedOut", f"no answer within {READ_LIMIT:g} s")
         except StoreError as error:
             return None, FailedRead(self._desired, type(error).__name__, str(error))
-        counts = Counts(
-            ready=backlog.ready,
-            waiting=backlog.waiting,
-            waiting_due=backlog.waiting_due,
-            expired=backlog.expired,
-            leases=backlog.running,
-            oldest_ready_age=backlog.oldest_ready_age,
-            cut=backlog.cut,
-        )
         replicas = [replica.as_replica() for replica in self._replicas]
-        return backlog, observe(pool=self._pool.name, counts=counts, replicas=replicas, desired=self._desired)
+        return backlog, observe(pool=self._pool.name, counts=counts_of(backlog), replicas=replicas, desired=self._desired)
 
     async def _act(self, decision: Decision, seen: Observation | FailedRead) -> None:
         running = {} if isinstance(seen, FailedRead) else {each.owner: each.running for each in seen.replicas}
@@ -160,18 +166,19 @@ class LocalPool:
         if replica.terminating:
             return
         self._failures = 0 if replica.ready_since is not None else self._failures + 1
-        self._restart_at = self._now() + full_jitter(self._rng, self._failures, base=RESTART_BASE, cap=RESTART_CAP)
-        say(log, logging.ERROR, "an agent ended by itself", pool=self._pool.name, pid=replica.pid, exit_code=code)
+        wait = full_jitter(self._rng, self._failures, base=RESTART_BASE, cap=RESTART_CAP)
+        self._restart_at = self._now() + wait
+        who = {"pool": self._pool.name, "pid": replica.pid, "exit_code": code}
+        say(log, logging.ERROR, "an agent ended by itself", **who, was_ready=replica.ready_since is not None, again_in_s=wait)
 
     def _tell(self, decision: Decision, backlog: Backlog | None) -> None:
         """A line where something changed that a person would care about; the view each time."""
-        states = {state: sum(each.state is state for each in self._replicas) for state in ReplicaState}
         said = (self._desired, backlog is None, decision.paused, decision.fallback)
         if said != self._said:
             self._said = said
             level = logging.WARNING if backlog is None else logging.INFO
             say(log, level, "pool", pool=self._pool.name, replicas=self._desired, why=decision.sentence)
-        self._on_cycle(PoolView(self._pool.name, decision, backlog, states))
+        self._on_cycle(PoolView(self._pool.name, decision, backlog, self.states(), self._failures))
 
     # --- the end --------------------------------------------------------------------------------------------------------
 
@@ -200,19 +207,10 @@ class LocalPool:
 
 def agent_environment(pool: Pool, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of the pool's agents: this one's, over it what the pool's file says."""
-    variables = {field.name: environment_variable(field) for cls in (AgentSettings, TableSettings) for field in fields(cls)}
-    settings = {**pool.table_settings(), **pool.agent_settings(), "pool": pool.name, "port": -1}
-    given = {variables[name]: str(value) for name, value in settings.items() if value not in (None, "")}
-    return {**environ, **given, **pool.literal_env()}
+    return {**environ, **settings_environment(pool, pool.name, port=-1), **pool.literal_env()}
 
 
 def _handler(pool: Pool) -> str:
     if pool.spec.agent.handler is None:
         raise InvalidPool("spec.agent.handler: a local pool needs it; write module:name, such as myapp.tasks:handle.")
     return pool.spec.agent.handler
-
-
-def _wanted(pool: Pool) -> Callable[[Task], bool]:
-    """Whether the pool's agents could claim a task."""
-    task_types = frozenset(pool.spec.queue.task_types)
-    return lambda task: not task_types or task.task_type in task_types

@@ -12,19 +12,27 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
+from thunderagent.agent.lifeline import ORPHANED
 from thunderagent.agent.process import SUPERVISOR
-from thunderagent.scaling import Candidate, Phase, Replica, ReplicaState
+from thunderagent.scaling import Candidate, Phase, Replica, ReplicaState, deletion_cost
 
 NOTIFY_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class AgentCommand:
-    """What every agent of a pool is started with."""
+    """What every agent of a pool is started with.
+
+    ``output`` takes what the agents write to stdout and stderr; None is this process's own. ``orphaned`` is the signal that
+    an agent gets when the pool's process dies without having ended it.
+    """
 
     handler: str
     environ: Mapping[str, str]
+    output: BinaryIO | None = None
+    orphaned: signal.Signals = ORPHANED
 
     def arguments(self) -> Sequence[str]:
         return (sys.executable, "-m", "thunderagent", "agent", "run", self.handler)
@@ -66,6 +74,7 @@ class AgentReplica:
         return Candidate(
             name=self.owner,
             running=running,
+            cost=deletion_cost(running),  # settled by definition: nobody but the pool itself goes by it
             phase=Phase.RUNNING if ready else Phase.PENDING,
             ready=ready,
             ready_since=self.ready_since,
@@ -120,11 +129,17 @@ class Starter:
         listener.bind(str(path))
         process = await asyncio.create_subprocess_exec(
             *self._command.arguments(),
-            env={**self._command.environ, "NOTIFY_SOCKET": str(path), SUPERVISOR: str(os.getpid())},
+            env=self._environment(path),
             stdin=asyncio.subprocess.DEVNULL,
+            stdout=self._command.output,
+            stderr=self._command.output,
             start_new_session=True,  # Ctrl-C in the terminal is the pool's to hear, which then drains its agents
         )
         return AgentReplica(self._pool, process, listener, self._wall)
+
+    def _environment(self, notify: Path) -> dict[str, str]:
+        supervisor = f"{os.getpid()}:{self._command.orphaned.name}"
+        return {**self._command.environ, "NOTIFY_SOCKET": str(notify), SUPERVISOR: supervisor}
 
     def close(self) -> None:
         self._folder.cleanup()

@@ -106,7 +106,6 @@ class BacklogReader:
         self._count(tally, head.tasks)
         if head.cursor is None:
             self._sweep_ready = self._last_sweep_ready = 0
-            self._roving.restart()  # the rest of an old sweep would pass for a whole one
             return head.units, False
         if tally.ready >= needed:
             return head.units, True

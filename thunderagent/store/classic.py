@@ -44,10 +44,6 @@ class Roving:
         self.swept = False
         """Whether the last page read was the last one of a sweep."""
 
-    def restart(self) -> None:
-        """Begin a new sweep with the next page."""
-        self._cursor = None
-
     def page(self, limit: int) -> Page:
         if self._cursor is None:
             self._newest_first = self._rng.random() < 0.5

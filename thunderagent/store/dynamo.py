@@ -249,7 +249,7 @@ def _record(item: Mapping[str, Any]) -> Record:
     return {name: _value(attribute) for name, attribute in item.items()}
 
 
-def _value(attribute: Mapping[str, Any]) -> Any:
+def _value(attribute: Any) -> Any:
     """An attribute in Python. Text, which most attributes are, means itself."""
     return attribute["S"] if "S" in attribute else decode(_deserialize(attribute))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ def columns(values: Sequence[int], width: int) -> list[int]:
     if len(values) <= width:
         return list(values)
     bounds = [len(values) * number // width for number in range(width + 1)]
-    return [max(values[start:end]) for start, end in zip(bounds, bounds[1:], strict=False)]
+    return [max(values[start:end]) for start, end in itertools.pairwise(bounds)]
 
 
 def bar_rows(values: Sequence[int], top: int, rows: int = 1) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ class PoolHistory:
 
     def add(self, view: PoolView, at: float) -> PoolState:
         """The pool after a cycle that ended ``at`` seconds after the beginning."""
-        replicas = replicas_of(view)
+        replicas = replicas_in(view.replicas)
         self.peak = max(self.peak, replicas.total)
         last_work = self._samples[-1].work if self._samples else 0
         self._samples.append(Sample(at, replicas.total, last_work if view.backlog is None else work_of(view)))
@@ -55,9 +55,8 @@ class PoolHistory:
         )
 
 
-def replicas_of(view: PoolView) -> Replicas:
+def replicas_in(found: Mapping[ReplicaState, int]) -> Replicas:
     """The agents that are there, also those that are on their way out."""
-    found = view.replicas
     return Replicas(
         ready=found.get(ReplicaState.READY, 0),
         starting=found.get(ReplicaState.STARTING, 0),

@@ -52,5 +52,3 @@ def _counts(counts: TaskCounts) -> str:
     waiting = f" ({counts.waiting} wait for others)" if counts.waiting else ""
     ended = f"{counts.ended} of {counts.total} ended: " if counts.is_whole else ""
     return f"{ended}{parts or 'none'}{waiting}"
-
-

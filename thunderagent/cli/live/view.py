@@ -30,6 +30,8 @@ WIDEST = 140
 CHART_ROWS = 4
 LEAST_LISTED = 2
 SENTENCE_ROWS = 2
+AGENT, TIME = 24, 6
+"""Columns for an agent and for a time."""
 
 MARKS = {Status.SUCCESS: "✓", Status.DONE: "✓", Status.FAILED: "✗"}
 COLOURS = {Status.SUCCESS: "green", Status.DONE: "green", Status.FAILED: "red", Status.RUNNING: "cyan"}
@@ -52,7 +54,7 @@ def view(snapshot: Snapshot, width: int, height: int) -> RenderableType:
     for pool in snapshot.pools:
         parts += [Text(), *_pool(pool, room)]
     parts += [Text(), *_counts(snapshot.tasks, room.width)]
-    parts += [Text(), _running(snapshot.running, room), _ended(snapshot.ended, room)]
+    parts += [Text(), *_running(snapshot.running, room), *_ended(snapshot.ended, room)]
     return Group(*parts)
 
 
@@ -65,7 +67,8 @@ def share_out(snapshot: Snapshot, width: int, height: int) -> Room:
     while chart_rows < CHART_ROWS and left - 2 * len(snapshot.pools) >= 16:
         chart_rows += 1
         left -= 2 * len(snapshot.pools)
-    running = max(LEAST_LISTED, min(8, left * 2 // 5))
+    slots = sum(pool.most for pool in snapshot.pools) or len(snapshot.running)
+    running = max(LEAST_LISTED, min(slots, left * 2 // 5))
     return Room(min(width, WIDEST), chart_rows, running, max(LEAST_LISTED, left - running))
 
 
@@ -128,7 +131,7 @@ def _counts(counts: TaskCounts, width: int) -> Iterable[RenderableType]:
         text.append(f"{shown} {status}", style=COLOURS.get(status, "") if count else "dim")
         text.append("  ")
     if counts.waiting:
-        text.append(f"({counts.waiting} wait for others)")
+        text.append(f"({counts.waiting} waiting)")
     yield _labelled("", text)
 
 
@@ -142,6 +145,7 @@ def _progress(counts: TaskCounts, width: int) -> RenderableType:
         total=max(counts.total, 1),
         completed=counts.ended,
         width=max(10, width - len(said) - 8),
+        style="bright_black",
         complete_style=colour,
         finished_style=colour,
     )
@@ -149,59 +153,71 @@ def _progress(counts: TaskCounts, width: int) -> RenderableType:
     return line
 
 
-def _running(tasks: Sequence[RunningTask], room: Room) -> RenderableType:
-    listed = _list(room.width)
-    more = len(tasks) - room.running
+def _running(tasks: Sequence[RunningTask], room: Room) -> Iterable[RenderableType]:
+    """As many lines as there is room for, so that what stands below keeps its place."""
+    shown = len(tasks) if len(tasks) <= room.running else room.running - 1
+    columns = _columns(room.width, about=AGENT)
     for number in range(room.running):
-        label = Text("running", style="bold") if number == 0 else ""
-        if number == room.running - 1 and more > 0:
-            listed.add_row(label, "", Text(f"and {more + 1} more", style="dim"), "", "")
-        elif number < len(tasks):
-            task = tasks[number]
-            again = f" (retry {task.retry})" if task.retry else ""
-            listed.add_row(
-                label,
-                Text("▸", style=COLOURS[Status.RUNNING]),
-                Text(printable(task.task_id) + again),
-                Text(f"agent {short_agent(task.agent)}", style="dim"),
-                brief(task.seconds),
-            )
+        label = "running" if number == 0 else ""
+        if number < shown:
+            yield _running_line(label, tasks[number], columns)
         else:
-            listed.add_row(label, "", "", "", "")
-    return listed
+            more = f"and {len(tasks) - shown} more" if number == shown < len(tasks) else ""
+            yield _labelled(label, Text(more, style="dim"))
 
 
-def _ended(tasks: Sequence[EndedTask], room: Room) -> RenderableType:
-    listed = _list(room.width)
-    for number in range(room.ended):
-        label = Text("ended", style="bold") if number == 0 else ""
-        if number >= len(tasks):
-            listed.add_row(label, "", "", "", "")
-            continue
-        task = tasks[number]
-        listed.add_row(
-            label,
-            Text(MARKS.get(task.status, " "), style=COLOURS.get(task.status, "")),
-            Text(printable(task.task_id), style=COLOURS[Status.FAILED] if task.error else ""),
+def _running_line(label: str, task: RunningTask, columns: Columns) -> RenderableType:
+    again = f", retry {task.retry}" if task.retry else ""
+    return columns.line(
+        label,
+        Text("▸", style=COLOURS[Status.RUNNING]),
+        Text(cut_left(printable(task.task_id), columns.name)),
+        Text(f"agent {short_agent(task.agent)}{again}", style="dim"),
+        brief(task.seconds),
+    )
+
+
+def _ended(tasks: Sequence[EndedTask], room: Room) -> Iterable[RenderableType]:
+    if not tasks:
+        yield _labelled("ended", Text("none yet", style="dim"))
+    for number, task in enumerate(tasks[: room.ended]):
+        colour = COLOURS.get(task.status, "")
+        columns = _columns(room.width, about=(room.width - LABEL) // 2 if task.error else len(Status.SUCCESS))
+        yield columns.line(
+            "ended" if number == 0 else "",
+            Text(MARKS.get(task.status, " "), style=colour),
+            Text(cut_left(printable(task.task_id), columns.name), style=colour if task.error else ""),
             Text(printable(task.error) if task.error else str(task.status), style="" if task.error else "dim"),
             "" if task.seconds is None else brief(task.seconds),
         )
-    return listed
 
 
 # --- how lines are made -------------------------------------------------------------------------------------------------
 
 
-def _list(width: int) -> Table:
-    """Lines of: label, mark, what, about it, for how long. Nothing breaks into a second line."""
-    table = Table.grid(padding=(0, 1, 0, 0))
-    table.width = width
-    table.add_column(width=LABEL - 1, no_wrap=True)
-    table.add_column(width=1, no_wrap=True)
-    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-    table.add_column(width=6, justify="right", no_wrap=True)
-    return table
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a list of tasks: label, mark, name, about it, for how long. Nothing breaks into a second line."""
+
+    name: int
+    about: int
+
+    def line(self, label: str, mark: Text, name: Text, about: Text, time: str) -> RenderableType:
+        table = Table.grid(padding=(0, 1, 0, 0))
+        for width in (LABEL - 1, 1, self.name, self.about):
+            table.add_column(width=width, no_wrap=True, overflow="ellipsis")
+        table.add_column(width=TIME, justify="right", no_wrap=True)
+        table.add_row(Text(label, style="bold"), mark, name, about, time)
+        return table
+
+
+def _columns(width: int, about: int) -> Columns:
+    return Columns(name=max(8, width - LABEL - 2 - TIME - about - 2), about=about)
+
+
+def cut_left(text: str, width: int) -> str:
+    """The end of a text that is too long: it is where names of one kind differ."""
+    return text if len(text) <= width else "…" + text[-(width - 1) :]
 
 
 def _labelled(label: str, what: RenderableType) -> RenderableType:
