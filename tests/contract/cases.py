@@ -104,7 +104,6 @@ _NOT_EXPIRED: Mapping[str, Item] = {
     "the token is gone": {"lockToken": GONE},
     "a retry was used": {"retryCount": n(2)},
     "the retry count is text": {"retryCount": s("1")},
-    "the retry count is true": {"retryCount": {"BOOL": True}},
     "the retry count is gone": {"retryCount": GONE},
 }
 _NOT_WAITING: Mapping[str, Item] = {

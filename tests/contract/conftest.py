@@ -30,6 +30,7 @@ TABLES = "keeping tables that may be missing or lack an index"
 INDEX_KEY_TYPES = "refusing an index key of the wrong type"
 READ_UNITS = "counting the read units of a query"
 LIMIT_CURSOR = "giving a cursor with a page that the limit ended"
+BOOL_EQUALITY = "telling true from 1"
 MAP_EQUALITY = "comparing maps"
 TTL = "switching TTL on"
 ALL_OLD = "sending the item along with a failed condition"
@@ -46,6 +47,7 @@ LACKS: Mapping[str, Mapping[str, str]] = {
     MOTO: {
         INDEX_KEY_TYPES: "moto takes an index key of any type, and then fails to sort it",
         READ_UNITS: "moto reports 1.0 for every query",
+        BOOL_EQUALITY: "moto finds true equal to 1",
         REFUSED_UNCHANGED: "moto updates the item and then refuses its size",
         LIMIT_CURSOR: "moto ends the last page without a cursor, also where the limit ended it",
     },

@@ -16,6 +16,7 @@ import pytest
 from tests.builders import NOW, claim, enqueue, read
 from tests.contract.cases import CASES, EXPIRED, GONE, PENDING, RUNNING, Case, Item, lease_of, n, s
 from tests.contract.conftest import (
+    BOOL_EQUALITY,
     INDEX_KEY_TYPES,
     LIMIT_CURSOR,
     MAP_EQUALITY,
@@ -244,6 +245,15 @@ def test_a_time_of_text_that_changed_since_it_was_read_is_not_claimed(table: Tab
     table.put(PENDING, {"lockTime": s("0")})
     write = transitions.claim(table.read(), now=NOW, lease_end=NOW + 300, owner="a", token="T1")
     table.put(PENDING, {"lockTime": s("1")})
+
+    assert not table.store.apply(write).ok
+
+
+def test_true_is_not_taken_for_the_number_one_that_was_seen(table: Table) -> None:
+    table.needs(BOOL_EQUALITY)
+    table.put(EXPIRED)
+    write = transitions.take_over(table.read(), now=NOW, lease_end=NOW + 300, owner="b", token="T9")
+    table.put(EXPIRED, {"retryCount": {"BOOL": True}})
 
     assert not table.store.apply(write).ok
 
