@@ -17,13 +17,14 @@ class UnreliableStore:
     """Passes every call on to ``inner``, but for the faults that are set.
 
     ``lost_requests`` and ``lost_replies`` count down: so many next writes of each task do not arrive, or arrive and are not
-    acknowledged. No write to one of ``unreachable`` ever arrives. ``unknown`` cannot be read in a batch. ``asked`` lists the
-    ids of batch reads, ``pages`` counts reads of the index.
+    acknowledged. No write to one of ``unreachable`` ever arrives. The next ``lost_reads`` reads of a task fail. ``unknown``
+    cannot be read in a batch. ``asked`` lists the ids of batch reads, ``pages`` counts reads of the index.
     """
 
     inner: Store
     lost_requests: int = 0
     lost_replies: int = 0
+    lost_reads: int = 0
     unreachable: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
     asked: list[set[str]] = field(default_factory=list)
@@ -38,6 +39,9 @@ class UnreliableStore:
         return self.inner.lease_end(seconds)
 
     def get(self, task_id: str) -> Task | None:
+        if self.lost_reads > 0:
+            self.lost_reads -= 1
+            raise StoreUnavailable("GetItem got no reply.", operation="GetItem")
         return self.inner.get(task_id)
 
     def get_many(self, task_ids: Collection[str]) -> BatchRead:

@@ -189,16 +189,26 @@ class TaskQueue:
         return task
 
     def wait(self, task_id: str, timeout: float | None = None) -> Task:
-        """The task once it has ended. Looks at growing intervals; ``timeout`` in seconds. Raises WaitTimeout, TaskNotFound."""
-        deadline = None if timeout is None else self._monotonic() + _checked_seconds(timeout, "timeout")
+        """The task once it has ended. Looks at growing intervals; ``timeout`` in seconds, None for no limit.
+
+        A table that cannot be reached is waited for too. Raises WaitTimeout, TaskNotFound.
+        """
+        deadline = math.inf if timeout is None else self._monotonic() + _checked_seconds(timeout, "timeout")
         pause = WAIT_FIRST
-        while not (task := self.get(task_id)).status.is_final:
-            left = None if deadline is None else deadline - self._monotonic()
-            if left is not None and left <= 0:
-                raise WaitTimeout(f"The task {task_id} is still {task.status} after {timeout:g} s. It goes on; wait again.")
-            self._sleep(pause if left is None else min(pause, left))
+        while (task := self._reachable(task_id)) is None or not task.status.is_final:
+            left = deadline - self._monotonic()
+            if left <= 0:
+                state = "not known, since the table cannot be reached," if task is None else f"still {task.status}"
+                raise WaitTimeout(f"The task {task_id} is {state} after {timeout:g} s. It goes on; wait again.")
+            self._sleep(min(pause, left))
             pause = min(WAIT_LONGEST, pause * 1.5)
         return task
+
+    def _reachable(self, task_id: str) -> Task | None:
+        try:
+            return self.get(task_id)
+        except StoreUnavailable:
+            return None
 
     def tasks(self, status: Status, *, newest_first: bool = False) -> Iterator[Task]:
         """All tasks of a status by age, page by page, as the index shows them (it may lag behind the table by a moment)."""
@@ -322,10 +332,18 @@ class TaskQueue:
             for start in range(0, len(tasks), PAGE):
                 self._check_dependencies(tasks[start : start + PAGE], known)
 
+    def _of_new_tasks(self, tasks: Sequence[NewTask], missing: Set[str]) -> list[str]:
+        """Those of the missing dependencies that a task needs which is not in the table itself: one that is was checked before,
+        and what it depended on may have ended and gone since."""
+        needs = {new.task_id: missing & set(dependency_ids(_with_dependencies(new).get(DEPENDS_ON))) for new in tasks}
+        needing = {task_id for task_id, ids in needs.items() if ids}
+        there = self.store.get_many(needing).found if needing else {}
+        return sorted({each for task_id in needing - there.keys() for each in needs[task_id]})
+
     def _check_dependencies(self, tasks: Sequence[NewTask], known: Set[str]) -> None:
         ids = {task_id for new in tasks for task_id in dependency_ids(_with_dependencies(new).get(DEPENDS_ON))} - known
         read = self.store.get_many(ids) if ids else BatchRead({})
-        missing = sorted(ids - read.found.keys() - read.unknown)
+        missing = self._of_new_tasks(tasks, ids - read.found.keys() - read.unknown)
         if missing:
             raise DependencyUnknown(
                 f"depends_on names {', '.join(missing[:5])}{' and others' * (len(missing) > 5)}, not in the table. "

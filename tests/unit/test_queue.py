@@ -310,6 +310,15 @@ def test_a_dependency_that_could_not_be_read_is_not_called_missing(world: World)
     assert world.queue.enqueue(depends_on="a").is_waiting
 
 
+def test_a_task_that_is_there_may_be_enqueued_again_when_its_dependency_has_gone(world: World) -> None:
+    world.queue.enqueue(task_id="t", depends_on="gone", check_dependencies=False)
+
+    assert world.queue.enqueue(task_id="t", depends_on="gone", if_exists="return").is_waiting
+    assert world.queue.enqueue_many([NewTask(task_id="t", depends_on="gone")]).existing == ("t",)
+    with pytest.raises(DependencyUnknown, match="names gone, not in the table"):
+        world.queue.enqueue_many([NewTask(task_id="t", depends_on="gone"), NewTask(task_id="new", depends_on="gone")])
+
+
 def test_tasks_of_a_batch_may_depend_on_each_other_in_any_order(world: World) -> None:
     world.queue.enqueue(task_id="before")
     tasks = [NewTask(task_id="index", depends_on=["page", "before"]), NewTask(task_id="page")]
@@ -419,7 +428,7 @@ class Sleeper:
 
 
 def waiting_queue(world: World, after: int, happens: Callable[[], object]) -> TaskQueue:
-    return TaskQueue(store=world.memory, sleep=Sleeper(world, after, happens), monotonic=world.time)
+    return TaskQueue(store=world.store, sleep=Sleeper(world, after, happens), monotonic=world.time)
 
 
 def test_wait_returns_the_task_once_it_has_ended(world: World) -> None:
@@ -456,6 +465,16 @@ def test_wait_looks_a_last_time_when_its_limit_has_come(world: World) -> None:
     world.queue.enqueue(task_id="t")
 
     assert waiting_queue(world, 1, lambda: world.succeed("t")).wait("t", 0.05).status is Status.SUCCESS
+
+
+def test_wait_sits_out_a_table_that_cannot_be_reached(world: World) -> None:
+    world.queue.enqueue(task_id="t")
+    world.store.lost_reads = 2
+
+    assert waiting_queue(world, 3, lambda: world.succeed("t")).wait("t", timeout=60).status is Status.SUCCESS
+    world.store.lost_reads = 1000
+    with pytest.raises(WaitTimeout, match="t is not known, since the table cannot be reached, after 5 s"):
+        world.queue.wait("t", timeout=5)
 
 
 def test_wait_for_an_unknown_task_says_that_there_is_none(world: World) -> None:
