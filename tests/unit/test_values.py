@@ -69,8 +69,8 @@ def same(left: Any, right: Any) -> bool:
         return len(left) == len(right) and all(any(same(each, other) for other in right) for each in left)
     if isinstance(left, bool | Decimal | str | bytes | None) or isinstance(right, bool | Decimal | str | bytes | None):
         return type(left) is type(right) and repr(left) == repr(right)
-    if isinstance(left, float) and (math.isnan(left) or left == 0):
-        return repr(float(left)) == repr(float(right))
+    if isinstance(left, float) and isinstance(right, int | float) and (math.isnan(left) or left == 0):
+        return repr(left) == repr(float(right))
     return bool(left == right)
 
 

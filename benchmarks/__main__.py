@@ -1,0 +1,65 @@
+"""``python -m benchmarks``: measure everything and print one table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from benchmarks import idle, report, startup, throughput, versus_first_user, write_units
+from benchmarks.processes import require_linux
+from benchmarks.report import Figure
+from benchmarks.servers import dynalite, embedded
+from tests.standins.aws import cut_off_from_aws
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How often and how long is measured. Fewer pairs mean more noise, never another method."""
+
+    throughput_pairs: int = 7
+    versus_pairs: int = 3
+    versus_tasks: int = 160
+    idle_seconds: float = 120.0
+    startup_pairs: int = 15
+
+
+SHORT = Effort(throughput_pairs=2, versus_pairs=1, versus_tasks=80, idle_seconds=10.0, startup_pairs=3)
+
+
+@click.command()
+@click.option("--short", is_flag=True, help="Fewer repetitions: about two minutes, and noisier.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write the figures here.")
+def main(short: bool, json_file: Path | None) -> None:
+    """Measure ThunderAgent beside what it is compared with. Goals are printed, and a missed one is no error."""
+    require_linux()
+    cut_off_from_aws(os.environ)
+    figures = []
+    for figure in measure_all(SHORT if short else Effort()):
+        click.echo(f"{figure.name}: {figure.value_text} {figure.verdict}".rstrip(), err=True)
+        figures.append(figure)
+    report.print_table(figures, report.console())
+    if json_file is not None:
+        json_file.write_text(report.as_json(figures), encoding="utf-8")
+
+
+def measure_all(effort: Effort) -> Iterator[Figure]:
+    """Every figure, as it comes."""
+    yield from write_units.measure()
+    yield from startup.measure(effort.startup_pairs)
+    with embedded() as server:
+        yield from throughput.measure(server, effort.throughput_pairs)
+        yield from versus_first_user.measure(server, effort.versus_tasks, effort.versus_pairs)
+        yield from idle.measure(server, effort.idle_seconds)
+    with dynalite() as other:
+        if other is None:
+            click.echo("dynalite cannot run here; its rows are left out.", err=True)
+        else:
+            yield from throughput.measure(other, effort.throughput_pairs)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks")

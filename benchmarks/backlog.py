@@ -1,0 +1,48 @@
+"""Fresh tables with a backlog of small tasks in them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+
+from benchmarks.servers import Server
+from thunderagent import NewTask, Status, TableSettings, TaskQueue
+from thunderagent.store.admin import create_table, wait_until_active
+from thunderagent.store.dynamo import DynamoStore
+
+PAYLOAD = {"report": "stocks", "month": "2026-11", "symbols": ["AAPL", "AMZN", "GOOG", "IBM", "MSFT"], "limit": 250}
+"""The kind of payload that the system's first user enqueues; the whole item stays below 1 KB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """A table of its own, and the ids of the tasks in it, oldest first."""
+
+    table: TableSettings
+    task_ids: tuple[str, ...]
+
+    def check_all_ended(self) -> None:
+        """Raises RuntimeError where a task did not end as SUCCESS: a figure about work not done is none."""
+        store = DynamoStore(self.table)
+        try:
+            found = store.get_many(self.task_ids).found
+        finally:
+            store.close()
+        open_tasks = [task_id for task_id in self.task_ids if found[task_id].status is not Status.SUCCESS]
+        if open_tasks:
+            raise RuntimeError(f"{len(open_tasks)} of {len(self.task_ids)} tasks did not end as SUCCESS.")
+
+
+def make_backlog(server: Server, count: int) -> Backlog:
+    """A new table with ``count`` ready tasks."""
+    settings = TableSettings(table=f"bench-{uuid.uuid4().hex[:8]}", endpoint=server.endpoint)
+    store = DynamoStore(settings)
+    try:
+        create_table(store)
+        wait_until_active(store, time.sleep, pause=0.1)
+        tasks = [NewTask(PAYLOAD) for _ in range(count)]
+        TaskQueue(store=store).enqueue_many(tasks)
+    finally:
+        store.close()
+    return Backlog(settings, tuple(task.task_id for task in tasks))
