@@ -16,7 +16,7 @@ export PYTHON INPUT
 .PHONY: help
 help: ## List the targets
 	@echo 'make TARGET, with TARGET one of:'
-	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
 
 # --- set-up -------------------------------------------------------------------------------------------------------------
 
@@ -107,3 +107,5 @@ check-dist: dist ## Install the wheel beside its own dependencies alone, and see
 clean: ## Remove all that make has made, .venv and .tools too
 	rm -rf .venv .tools .cache dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+-include tests/cluster/cluster.mk

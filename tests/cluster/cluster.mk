@@ -1,0 +1,30 @@
+# A real Kubernetes for the tests. Included by the Makefile; see tests/cluster/__init__.py.
+#
+#   CLUSTER=current|kind|built   the way to have one; absent: what is there, and `current` only after asking
+#   THUNDERAGENT_CLUSTER_DIR=    where all of it lies (default .cache/cluster)
+
+# The standard library is enough for it, so no .venv has to be there.
+CLUSTER_COMMAND = "$$(scripts/python)" -m tests.cluster
+export CLUSTER CONFIRM CLUSTER_IMAGES CLUSTER_NETWORK_POLICIES THUNDERAGENT_CLUSTER_DIR
+
+.PHONY: cluster-up
+cluster-up: ## Bring up a Kubernetes for the tests; CLUSTER=current, kind or built chooses how
+	$(CLUSTER_COMMAND) up
+
+.PHONY: cluster-down
+cluster-down: ## Remove it, and all that it left on the machine
+	@$(CLUSTER_COMMAND) down
+
+.PHONY: cluster-env
+cluster-env: ## Print shell commands that make kubectl and helm use it
+	@$(CLUSTER_COMMAND) env
+
+.PHONY: cluster-image
+cluster-image: ## Build an image and load it: make cluster-image IMAGE=thunderagent.test/app:1 CONTEXT=path
+	@$(CLUSTER_COMMAND) image '$(IMAGE)' '$(CONTEXT)' $(ARGS)
+
+.PHONY: cluster-check
+cluster-check: setup ## See that it does what the end-to-end tests rely on
+	CLUSTER_REQUIRED=1 $(BIN)/python -m pytest -m cluster tests/cluster $(ARGS)
+
+clean: cluster-down
