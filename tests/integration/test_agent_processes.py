@@ -439,8 +439,9 @@ def test_an_effect_that_was_stored_once_is_not_repeated(scene: Scene) -> None:
 
 
 def test_a_task_that_a_handler_enqueues_is_tried_without_waiting_for_the_next_poll(scene: Scene) -> None:
+    task = scene.queue.enqueue({}, task_id="t", task_type="enqueues")
+    eventually(lambda: scene.queue.store.now() > task.created_at + 2, "a time at which the only poll finds the task due")
     scene.agent("A", wait_busy=300, wait_quiet=300, wait_idle=300, wait=False)
-    scene.queue.enqueue({}, task_id="t", task_type="enqueues")
     scene.ended("t")
 
     task = scene.ended("t-next")

@@ -74,7 +74,7 @@ def test_a_lock_has_hashes_for_all_and_names_no_address(lock: Path) -> None:
 @pytest.mark.parametrize(
     ("lock", "extras", "groups"),
     [
-        ("dev", ("local", "demo"), ("test", "check", "build")),
+        ("dev", ("local", "demo"), ("test", "check", "build", "operator")),
         ("agent", (), ()),
         ("operator", (), ("operator",)),
         ("uv", None, ("uv",)),

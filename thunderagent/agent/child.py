@@ -49,6 +49,7 @@ class Link:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self._incoming = connection.makefile("rb")
         self._lock = threading.Lock()
 
     def send(self, value: object) -> None:
@@ -61,13 +62,10 @@ class Link:
         return wire.unpack(self._exactly(wire.body_size(self._exactly(wire.HEADER.size))))
 
     def _exactly(self, size: int) -> bytes:
-        chunks = bytearray()
-        while len(chunks) < size:
-            chunk = self._connection.recv(size - len(chunks))
-            if not chunk:
-                raise EOFError
-            chunks += chunk
-        return bytes(chunks)
+        body = self._incoming.read(size)
+        if len(body) < size:
+            raise EOFError
+        return body
 
 
 class Run:

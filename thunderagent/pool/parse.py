@@ -7,6 +7,7 @@ is held against its own type first, and the rules of a struct once its fields ar
 from __future__ import annotations
 
 import difflib
+import functools
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -155,6 +156,7 @@ def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path and key else path or key
 
 
+@functools.cache
 def _fields(struct: type[msgspec.Struct]) -> dict[str, FieldInfo]:
     return {info.encode_name: info for info in msgspec.structs.fields(struct)}
 

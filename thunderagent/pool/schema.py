@@ -67,9 +67,19 @@ def _unwrapped(schema: Mapping[str, Any], components: Mapping[str, Any]) -> Sche
         name = node["$ref"]
         validations = _validations(_RULES_BY_NAME.get(name, ()))
         if isinstance(node.get("default"), Mapping):
-            node["default"] = {}  # the API server then fills in the defaults of the fields below
+            node["default"] = _written_out(node["default"])
         node = {**components[name], **({"x-kubernetes-validations": validations} if validations else {}), **node}
     return node
+
+
+def _written_out(default: Mapping[str, Any]) -> Schema:
+    """A default with all that is in it, but for what is absent.
+
+    ``{}`` would do for objects, which get the defaults below it filled in; but the API server holds the CEL rules against a
+    default as it stands, when the CRD is written.
+    """
+    present = {name: value for name, value in default.items() if value is not None}
+    return {name: _written_out(value) if isinstance(value, Mapping) else value for name, value in present.items()}
 
 
 _RULES_BY_NAME = {struct.__name__: rules for struct, rules in RULES.items()}
