@@ -14,8 +14,8 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from thunderagent.settings import TableSettings
-from thunderagent.store.dynamo import open_client
+import boto3
+from botocore.config import Config
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -139,7 +139,7 @@ def main(arguments: list[str]) -> None:
     """Entry of the process."""
     table, endpoint, threads = arguments
     task_ids = sys.stdin.read().split()
-    client = open_client(TableSettings(table=table, endpoint=endpoint, connections=int(threads)))
+    client = boto3.client("dynamodb", endpoint_url=endpoint, config=Config(max_pool_connections=int(threads)))
     client.get_item(TableName=table, Key={"taskId": {"S": "no-such-task"}})  # an agent has made its first call before, too
     loop = Loop(client, table, task_ids)
     before = time.process_time()

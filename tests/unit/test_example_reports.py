@@ -549,7 +549,7 @@ class Link:
 
 def running(new: NewTask, link: Link, progress: Mapping[str, Any] | None = None) -> RunningTask:
     task = Task(new.task_id, Status.RUNNING, dict(new.payload), new.task_type, progress=progress)
-    return RunningTask(task, link, room=16_384)
+    return RunningTask(task, link)
 
 
 def handle(task: RunningTask) -> Any:

@@ -100,12 +100,16 @@ class ScriptedRunner:
     async def start(self) -> RouteTable:
         return self._router.table()
 
-    async def begin(self, task: Task, room: int, listener: RunListener) -> ScriptedRun:
-        await self.free.wait()
+    def begin(self, task: Task, listener: RunListener) -> ScriptedRun | None:
+        if not self.free.is_set():
+            return None
         run = ScriptedRun(task, True)
         self.runs.append(run)
         self._on_begin(run)
         return run
+
+    def freed(self) -> asyncio.Future[bool]:
+        return asyncio.ensure_future(self.free.wait())
 
     async def close(self) -> None:
         """Nothing to end."""

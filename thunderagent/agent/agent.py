@@ -18,7 +18,6 @@ from thunderagent.agent.claims import Claims
 from thunderagent.agent.decisions import (
     StopReason,
     outcome_of_end,
-    room_for_result,
     time_limit,
 )
 from thunderagent.agent.dependencies import Dependencies
@@ -319,32 +318,33 @@ class Agent:
             self._events.fault(error)
 
     async def _carry(self, candidate: Task) -> None:
-        """One candidate from claim to outcome; it has a slot for all that time."""
-        try:
+        """One candidate from claim to outcome; it has a slot until its handler has ended."""
+        with contextlib.ExitStack() as slot:
+            slot.callback(self._give_back, candidate.task_type)
             if self._stop.is_set():
                 return
             lease = await self._claims.claim(candidate)
             self._candidates.note_claim(lease is not None)
             if lease is not None:
-                await self._hold(lease)
-        finally:
-            self._slots.give_back(candidate.task_type)
-            self._events.slots_busy(self._slots.busy)
-            self._changed.fire()
+                await self._hold(lease, slot)
 
-    async def _hold(self, lease: Lease) -> None:
+    def _give_back(self, task_type: str | None) -> None:
+        self._slots.give_back(task_type)
+        self._events.slots_busy(self._slots.busy)
+        self._changed.fire()
+
+    async def _hold(self, lease: Lease, slot: contextlib.ExitStack) -> None:
         held = Held(lease, self._table, self._settings, self._rng, self._events)
         self._held[lease.token] = held
-        keeping = asyncio.create_task(held.keep())
         try:
             began = self._now()
             outcome = await self._outcome(held)
+            if len(self._held) - self._slots.busy < self._slots.total:  # outcomes that cannot be written must not pile up
+                slot.close()  # the next task is claimed while this one's outcome is written
             await self._write(held, outcome, self._now() - began)
         finally:
             del self._held[lease.token]
-            keeping.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await keeping
+            await held.close()
 
     async def _outcome(self, held: Held) -> Outcome:
         """Have the handler run. What it came to, whether it ended by itself or was stopped."""
@@ -360,14 +360,12 @@ class Agent:
 
     async def _begin(self, held: Held) -> RunHandle | None:
         """Start the handler as soon as a process is there for it; None where the run was stopped before."""
-        beginning = asyncio.create_task(self._runner.begin(held.task, room_for_result(held.task), held))
-        try:
-            first: set[asyncio.Future[Any]] = {beginning, held.stopping}
+        while (handle := self._runner.begin(held.task, held)) is None:
+            first: set[asyncio.Future[Any]] = {self._runner.freed(), held.stopping}
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-            return beginning.result() if beginning.done() else None
-        finally:
-            if not beginning.done():
-                beginning.cancel()
+            if held.stopping.done():
+                return None
+        return handle
 
     async def _end(self, held: Held, handle: RunHandle, limit: float | None) -> RunEnd:
         if held.stop_reason is None:

@@ -73,7 +73,6 @@ class Run:
 
     def __init__(self, start: wire.Start, child: Child) -> None:
         self.number = start.run
-        self.room = start.room
         self.task = Task.from_record(start.record)
         self.stop_asked = False
         self.future: asyncio.Task[None] | None = None
@@ -196,7 +195,7 @@ class Child:
             if run.stop_asked:
                 raise HandlerStopped("The run was stopped before it began.")
             self._in_handler = threading.current_thread() is threading.main_thread()
-            outcome = outcome_of_return(route.handler(RunningTask(run.task, run, run.room)), run.room)
+            outcome = outcome_of_return(route.handler(RunningTask(run.task, run)), run.task)
         except HandlerStopped as error:
             outcome, stopped = outcome_of_exception(error), True
         except BaseException as error:
@@ -210,7 +209,7 @@ class Child:
         try:
             if run.stop_asked:
                 raise asyncio.CancelledError
-            outcome = outcome_of_return(await route.handler(RunningTask(run.task, run, run.room)), run.room)
+            outcome = outcome_of_return(await route.handler(RunningTask(run.task, run)), run.task)
         except asyncio.CancelledError as error:
             outcome, stopped = outcome_of_exception(error), run.stop_asked
         except BaseException as error:

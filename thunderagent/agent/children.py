@@ -139,11 +139,11 @@ class Child:
         taken = sum(run.is_async is is_async for run in self._runs.values())
         return taken < (self._spec.settings.async_tasks if is_async else self._spec.settings.threads)
 
-    def begin(self, task: Task, room: int, is_async: bool, listener: RunListener) -> ChildRun:
+    def begin(self, task: Task, is_async: bool, listener: RunListener) -> ChildRun:
         self._numbers += 1
         run = ChildRun(self._numbers, self, is_async, listener)
         self._runs[run.number] = run
-        self.send(wire.Start(run.number, dict(task.record), room))
+        self.send(wire.Start(run.number, dict(task.record)))
         if self._spec.settings.recycle_tasks and self._numbers >= self._spec.settings.recycle_tasks:
             self.retiring = True
             self.over.set()
@@ -283,15 +283,16 @@ class Children:
             self._spawn(self._tend(child))
         return self._routes
 
-    async def begin(self, task: Task, room: int, listener: RunListener) -> ChildRun:
-        """Start a run in the child with the least to do, as soon as one has a slot."""
+    def begin(self, task: Task, listener: RunListener) -> ChildRun | None:
+        """Start a run in the child with the least to do. None where none has a slot."""
         info = self._routes.info(task.task_type) if self._routes else None
         is_async = info is not None and info.is_async
-        while True:
-            fit = [child for child in self._children if child.usable and child.has_slot(is_async)]
-            if fit:
-                return min(fit, key=lambda child: child.load).begin(task, room, is_async, listener)
-            await self._changed.wait()
+        fit = [child for child in self._children if child.usable and child.has_slot(is_async)]
+        return min(fit, key=lambda child: child.load).begin(task, is_async, listener) if fit else None
+
+    def freed(self) -> asyncio.Future[bool]:
+        """Done once a child may have a slot more."""
+        return self._changed.next()
 
     async def close(self) -> None:
         """End all children; runs still under way end as stopped."""

@@ -15,15 +15,8 @@ from thunderagent.settings import AgentSettings
 from thunderagent.store.base import BatchRead
 from thunderagent.task import ErrorType, Outcome, OutcomeKind, Status, Task, TaskError, as_int
 from thunderagent.transitions import Lease, Progress, Transition
-from thunderagent.values import ITEM_BYTES, encode, record_size
 
 DAY: Final = 86400
-
-ROOM_KEPT: Final = 12 * 1024
-"""Bytes of an item kept free of result and progress: the error (4 KB), the history (5 runs) and the lease."""
-
-LEAST_ROOM: Final = 1024
-"""Bytes of result let through in any case: where another program's task fills its item, the table itself refuses clearly."""
 
 WAIT_FIRST: Final = 1.0
 WAIT_GROWTH: Final = 0.5
@@ -160,19 +153,10 @@ def refused_outcome(outcome: Outcome) -> Outcome:
     return Outcome(OutcomeKind.FAILED, error=TaskError(ErrorType.OUTCOME_REFUSED, f"The item could not take: {outcome.kind}."))
 
 
-def room_for_result(task: Task) -> int:
-    """Bytes of result or progress that the item of a task has room for."""
-    kept = {str(name): encode(value) for name, value in task.record.items() if name not in _REPLACED}
-    return max(LEAST_ROOM, ITEM_BYTES - ROOM_KEPT - record_size(kept))
-
-
 def wait_before_start(task: Task, now: int) -> float:
     """Seconds from when a task was ready to now."""
     since = as_int(task.lock_time, task.created_at) if task.status is Status.PENDING else now
     return max(0.0, float(now - max(since, task.created_at)))
-
-
-_REPLACED: Final = frozenset({"result", "progress", "error", "history"})
 
 
 def _dated(outcome: Outcome, now: int) -> Outcome:

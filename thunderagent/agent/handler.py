@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from thunderagent.agent.room import LEAST_ROOM, room_for_result
 from thunderagent.errors import InvalidHandler, InvalidSettings, InvalidValue, ValueTooLarge
 from thunderagent.settings import setting
 from thunderagent.task import ErrorType, Outcome, OutcomeKind, Task, TaskError
@@ -73,7 +74,7 @@ class RunLink(Protocol):
 class RunningTask:
     """The task as its handler sees it. ``payload`` comes back as it was enqueued."""
 
-    def __init__(self, task: Task, link: RunLink, room: int) -> None:
+    def __init__(self, task: Task, link: RunLink) -> None:
         self.task_id = task.task_id
         self.task_type = task.task_type
         self.payload: Any = task.payload
@@ -81,7 +82,7 @@ class RunningTask:
         self.max_retry = task.max_retry
         self.created_at = task.created_at
         self._link = link
-        self._room = room
+        self._task = task
         stored = dict(task.progress) if isinstance(task.progress, Mapping) else {}
         self._once: dict[str, Any] = dict(stored.pop(ONCE, {}))
         self._progress: dict[str, Any] | None = stored or None
@@ -138,7 +139,7 @@ class RunningTask:
         progress = dict(self._progress or {})
         if self._once:
             progress[ONCE] = self._once
-        self._link.save(plain_map(progress, "progress", self._room), wait=wait)
+        self._link.save(plain_map(progress, "progress", self._task), wait=wait)
 
 
 # --- task types to handlers ---------------------------------------------------------------------------------------------
@@ -336,8 +337,8 @@ def parse_type_settings(text: str) -> dict[str, TypeSettings]:
 # --- what a handler did, as an outcome ----------------------------------------------------------------------------------
 
 
-def outcome_of_return(value: object, room: int) -> Outcome:
-    """The outcome for what a handler returned. What cannot be stored fails the task without a retry: it would not change."""
+def outcome_of_return(value: object, task: Task) -> Outcome:
+    """The outcome for what a task's handler returned. What cannot be stored fails it without a retry: it would not change."""
     if isinstance(value, Fail | Snooze):
         return outcome_of_exception(value)
     kind, result = (OutcomeKind.DONE, value.result) if isinstance(value, Done) else (OutcomeKind.SUCCESS, value)
@@ -347,7 +348,7 @@ def outcome_of_return(value: object, room: int) -> Outcome:
         text = f"The handler returned a {type(result).__name__}; return a dict, None, Done, Fail or Snooze."
         return Outcome(OutcomeKind.FAILED, error=TaskError(ErrorType.RESULT_INVALID, text))
     try:
-        return Outcome(kind, plain_map(result, "result", room))
+        return Outcome(kind, plain_map(result, "result", task))
     except InvalidValue as error:
         return Outcome(OutcomeKind.FAILED, error=TaskError(ErrorType.RESULT_INVALID, str(error)))
 
@@ -384,11 +385,14 @@ _LIBRARIES = (
 )
 
 
-def plain_map(value: Mapping[str, Any], name: str, room: int) -> dict[str, Any]:
-    """The map in plain Python types. Raises InvalidValue for what DynamoDB cannot keep, ValueTooLarge above ``room`` bytes."""
+def plain_map(value: Mapping[str, Any], name: str, task: Task) -> dict[str, Any]:
+    """The map in plain Python types.
+
+    Raises InvalidValue for what DynamoDB cannot keep, ValueTooLarge for more than the task's item has room for.
+    """
     encoded = encode(value, name)
     size = size_of(encoded)
-    if size > room:
+    if size > LEAST_ROOM and size > (room := room_for_result(task)):
         raise ValueTooLarge(
             f"{name} is {size:,} bytes and the item has room for {room:,}. Keep large data elsewhere, and a reference here."
         )

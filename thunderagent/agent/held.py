@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -48,7 +49,9 @@ class Held:
         self._wake = Pulse()
         self._unsaved: Progress = None
         self._saved_at = self._retry_at = float("-inf")
-        self._renew_at = float("inf")
+        self._renew_at = self._now() + self._interval()
+        self._keeping: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_at(self._renew_at, self._keep_on)
         self.confirmed_at = self._now()
         """When the table last said that the task is ours, in the event loop's time."""
         self._savers = 0
@@ -74,7 +77,7 @@ class Held:
     def renew_soon(self) -> None:
         """Renew now rather than at the next interval: the table is back after an outage."""
         self._renew_at = self._retry_at = self._now()
-        self._wake.fire()
+        self._keep_on()
 
     # --- what the handler saves ---
 
@@ -88,13 +91,27 @@ class Held:
         self.handle = handle
         self._unsaved = progress
         self._savers += wait
-        self._wake.fire()
+        self._keep_on()
 
     # --- renewing ---
 
-    async def keep(self) -> None:
+    def _keep_on(self) -> None:
+        """Renew what is due. A task of its own does it from the first renewal on, which most runs do not live to see."""
+        if self._keeping is None and not self._over:
+            self._keeping = asyncio.create_task(self._keep())
+        self._wake.fire()
+
+    async def close(self) -> None:
+        """Renew no more."""
+        self._over = True
+        self._timer.cancel()
+        if self._keeping is not None:
+            self._keeping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._keeping
+
+    async def _keep(self) -> None:
         """Renew until the run has been written down or the lease is gone. A failed renewal is tried again, never given up."""
-        self._renew_at = self._now() + self._interval()
         failures = 0
         while not self._over and not self.gone:
             if self._now() < self._next_at():

@@ -11,7 +11,6 @@ import signal
 import socket
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -26,6 +25,7 @@ from thunderagent.agent.health import HealthServer
 from thunderagent.agent.lifeline import ORPHANED, end_with_parent
 from thunderagent.agent.notify import Notifier
 from thunderagent.agent.table import Contact, Table
+from thunderagent.agent.threads import CallThreads
 from thunderagent.log import say
 from thunderagent.metrics import AgentMetrics
 from thunderagent.settings import AgentSettings, TableSettings
@@ -69,10 +69,11 @@ class AgentProcess:
         threads = min(MAX_THREADS, self._slots() + 4)
         store = DynamoStore(replace(self.table, connections=threads), observer=events.called, refresh_time=False)
         loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(threads) as pool, ThreadPoolExecutor(RENEWAL_THREADS) as renewal_pool:
-            table = Table(
-                store, store.for_renewals(), _caller(pool), _caller(renewal_pool), Contact(loop.time, self.settings.renew)
-            )
+        with (
+            CallThreads(threads, "thunderagent-call") as calls,
+            CallThreads(RENEWAL_THREADS, "thunderagent-renewal") as renewals,
+        ):
+            table = Table(store, store.for_renewals(), calls, renewals, Contact(loop.time, self.settings.renew))
             agent: Agent
             children = Children(
                 ChildSpec(self.handler, self.table, self.settings),
@@ -120,13 +121,6 @@ def owner_name(pool: str, environ: Mapping[str, str]) -> str:
     host = environ.get("THUNDERAGENT_POD_NAME") or socket.gethostname()
     process = environ.get("THUNDERAGENT_POD_UID") or str(os.getpid())
     return f"{pool or '-'}/{host}/{process}-{secrets.token_hex(3)}"
-
-
-def _caller(pool: ThreadPoolExecutor) -> Any:
-    def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        return asyncio.get_running_loop().run_in_executor(pool, partial(function, *args, **kwargs))
-
-    return call
 
 
 def _problem(agent: Agent, loop: asyncio.AbstractEventLoop, stall: float) -> str | None:

@@ -16,12 +16,16 @@ class Pulse:
         for waiter in waiters:
             _settle(waiter, True)
 
+    def next(self) -> asyncio.Future[bool]:
+        """Done at the next fire."""
+        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        return waiter
+
     async def wait(self, seconds: float | None = None) -> bool:
         """Wait for the next fire. False where ``seconds`` passed first."""
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[bool] = loop.create_future()
-        self._waiters.append(waiter)
-        timer = None if seconds is None else loop.call_later(seconds, _settle, waiter, False)
+        waiter = self.next()
+        timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, _settle, waiter, False)
         try:
             return await waiter
         finally:

@@ -47,8 +47,11 @@ class Runner(Protocol):
     async def start(self) -> RouteTable:
         """Get ready and say what the handler takes. Raises InvalidHandler where it cannot be imported."""
 
-    async def begin(self, task: Task, room: int, listener: RunListener) -> RunHandle:
-        """Start a run as soon as there is a process for it."""
+    def begin(self, task: Task, listener: RunListener) -> RunHandle | None:
+        """Start a run. None where no process has a place for it now."""
+
+    def freed(self) -> asyncio.Future[bool]:
+        """Done once a process may have a place."""
 
     async def close(self) -> None:
         """End all processes. Runs still under way end as stopped."""

@@ -25,11 +25,10 @@ FRAME_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Run a task: its record, and how many bytes of result or progress its item has room for."""
+    """Run the task of this record."""
 
     run: int
     record: Mapping[str, Any]
-    room: int
 
 
 @dataclass(frozen=True, slots=True)

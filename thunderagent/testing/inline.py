@@ -34,8 +34,8 @@ class InlineRun:
         self._lost = False
         self._running: asyncio.Task[None] | None = None
 
-    def start(self, route: Route, room: int) -> None:
-        self._running = asyncio.create_task(self._run(route, RunningTask(self._task, self, room), room))
+    def start(self, route: Route) -> None:
+        self._running = asyncio.create_task(self._run(route, RunningTask(self._task, self)))
 
     # --- as the agent sees it
 
@@ -69,11 +69,11 @@ class InlineRun:
     def queue(self) -> TaskQueue:
         return self._runner.queue
 
-    async def _run(self, route: Route, running: RunningTask, room: int) -> None:
+    async def _run(self, route: Route, running: RunningTask) -> None:
         stopped = False
         try:
             value = route.handler(running)
-            outcome = outcome_of_return(await value if route.is_async else value, room)
+            outcome = outcome_of_return(await value if route.is_async else value, self._task)
         except asyncio.CancelledError as error:
             outcome, stopped = outcome_of_exception(error), True
         except BaseException as error:
@@ -96,13 +96,17 @@ class InlineRunner:
     async def start(self) -> RouteTable:
         return self._router.table()
 
-    async def begin(self, task: Task, room: int, listener: RunListener) -> InlineRun:
+    def begin(self, task: Task, listener: RunListener) -> InlineRun:
         route = self._router.route(task.task_type)
         assert route is not None, "the agent claims only types that have a handler"
         assert isinstance(listener, Held), "the agent hands over the task that it holds"
         run = InlineRun(task, listener, self)
-        run.start(route, room)
+        run.start(route)
         return run
+
+    def freed(self) -> asyncio.Future[bool]:
+        """Never: there is always a place here."""
+        return asyncio.get_running_loop().create_future()
 
     async def close(self) -> None:
         """Nothing is left running: the agent has waited for every run."""
