@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from tests.standins.dynalite import Dynalite, StandInUnavailable
+from tests.standins.ministack import Ministack
 
 STOP_SECONDS = 10.0
 
@@ -38,13 +39,23 @@ def embedded() -> Iterator[Server]:
 def dynalite() -> Iterator[Server | None]:
     """dynalite, or None where node is absent."""
     with ExitStack() as stack:
-        try:
-            running = stack.enter_context(Dynalite())
-        except StandInUnavailable:
-            server = None
-        else:
-            server = Server("dynalite", running.endpoint)
-        yield server
+        yield _server("dynalite", Dynalite(), stack)
+
+
+@contextmanager
+def ministack() -> Iterator[Server | None]:
+    """ministack, or None where it cannot be installed. The fastest of the three: it is the limit of a figure last."""
+    with ExitStack() as stack:
+        yield _server("ministack", Ministack(), stack)
+
+
+def _server(name: str, stand_in: Dynalite | Ministack, stack: ExitStack) -> Server | None:
+    try:
+        stack.enter_context(stand_in)
+    except StandInUnavailable as reason:
+        print(f"{name} cannot run here, and its rows are left out: {reason}", file=sys.stderr)
+        return None
+    return Server(name, stand_in.endpoint)
 
 
 def _endpoint(line: str) -> str:

@@ -6,20 +6,16 @@ the repository that git ignores.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.standins.installs import install_once
+
 _HERE = Path(__file__).parent
-_CACHE = _HERE.parents[1] / ".cache" / "standins"
 _MANIFEST = ("package.json", "package-lock.json")
 _NODE_MAJOR = 20  # dynalite 4's own minimum
 _INSTALL_SECONDS = 300
@@ -87,24 +83,16 @@ class Dynalite:
 def _installed() -> Path:
     """The folder with dynalite in it, installing it on the first call for this lock file. Safe from several processes."""
     key = hashlib.sha256(b"".join((_HERE / name).read_bytes() for name in _MANIFEST)).hexdigest()[:16]
-    folder = _CACHE / f"dynalite-{key}"
-    _CACHE.mkdir(parents=True, exist_ok=True)
-    with _locked(_CACHE / "lock"):
-        if not folder.exists():
-            _install(folder)
-    return folder
+    return install_once(f"dynalite-{key}", _install)
 
 
 def _install(folder: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=_CACHE) as scratch:
-        unfinished = Path(scratch) / "dynalite"
-        unfinished.mkdir()
-        for name in _MANIFEST:
-            shutil.copy(_HERE / name, unfinished)
-        _npm(unfinished, "ci", "--no-audit", "--no-fund")
-        # Newer npm runs the install scripts that package.json allows, older npm runs all; this covers ignore-scripts=true.
-        _npm(unfinished, "rebuild", "--ignore-scripts=false", "classic-level")
-        unfinished.rename(folder)  # the last step: what exists under this name is complete
+    folder.mkdir()
+    for name in _MANIFEST:
+        shutil.copy(_HERE / name, folder)
+    _npm(folder, "ci", "--no-audit", "--no-fund")
+    # Newer npm runs the install scripts that package.json allows, older npm runs all; this covers ignore-scripts=true.
+    _npm(folder, "rebuild", "--ignore-scripts=false", "classic-level")
 
 
 def _npm(folder: Path, *arguments: str) -> None:
@@ -115,17 +103,6 @@ def _npm(folder: Path, *arguments: str) -> None:
         raise StandInUnavailable(f"{' '.join(command)} took more than {_INSTALL_SECONDS} s") from slow
     except subprocess.CalledProcessError as failed:
         raise StandInUnavailable(f"{' '.join(command)} failed:\n{failed.stderr.decode(errors='replace')}") from failed
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the file at ``path`` for this process alone; the kernel lets go of it even if the process is killed."""
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _output(*command: str) -> str:
