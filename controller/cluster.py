@@ -36,16 +36,16 @@ class Cluster(Protocol):
         """The pods with these labels, whosever they are."""
 
     async def apply_deployment(self, body: Object, *, manager: str, force: bool = False) -> Object:
-        """Server-side apply. Without ``force``, fields that others own make it an ObjectChanged."""
+        """Server-side apply. Fields that others own, without ``force``, or another uid make it an ObjectChanged."""
 
     async def scale_deployment(self, namespace: str, name: str, replicas: int, version: str) -> None:
         """Set the replicas by the scale subresource. Raises ObjectChanged unless the Deployment still has ``version``."""
 
     async def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]) -> None:
-        """Set annotations of the pod with this uid; None removes one."""
+        """Set annotations of the pod with this uid; None removes one. Raises ObjectChanged where the uid is another."""
 
     async def write_status(self, namespace: str, name: str, uid: str, status: Object) -> None:
-        """Replace the fields of a pool's status that ``status`` has."""
+        """Replace the status of the pool with this uid. Raises ObjectChanged where another pool has its name by now."""
 
     async def emit(self, pool: Object, notice: Notice) -> None:
         """Put an event on the pool."""

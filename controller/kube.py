@@ -33,6 +33,7 @@ from controller.status import Notice
 
 T = TypeVar("T")
 Query = Sequence[tuple[str, str]]
+Body = Object | Sequence[Object] | None
 
 READ_TIMEOUT = 10.0
 """Seconds."""
@@ -43,7 +44,12 @@ PAGE = 500
 POOLS = f"/apis/{GROUP}/{VERSION}"
 _JSON = "application/json"
 _MERGE = "application/merge-patch+json"
+_PATCH = "application/json-patch+json"
 _APPLY = "application/apply-patch+yaml"
+
+_ANOTHER_OBJECT = ("metadata.uid: Invalid value", "the server rejected our request due to an error in our request")
+"""Words of a 422 that say: the object of this name is another than the one that was meant. The second is all that the API
+server says of a JSON patch whose test has failed."""
 
 
 def connect(connections: int) -> ApiClient:
@@ -68,7 +74,7 @@ class Api:
         self._client = client
 
     def call(
-        self, method: str, path: str, *, query: Query = (), body: Object | None = None, kind: str = _JSON, timeout: float
+        self, method: str, path: str, *, query: Query = (), body: Body = None, kind: str = _JSON, timeout: float
     ) -> dict[str, Any]:
         """Send a request; ``kind`` is the content type of the body."""
         headers = {"Accept": _JSON, "Content-Type": kind} if body is not None else {"Accept": _JSON}
@@ -150,15 +156,17 @@ class KubernetesCluster:
 
     async def write_status(self, namespace: str, name: str, uid: str, status: Object) -> None:
         path = f"{POOLS}/namespaces/{namespace}/{PLURAL}/{name}/status"
-        body = {"metadata": {"uid": uid}, "status": status}
-        await self._write("PATCH", path, query=[("fieldManager", FIELD_MANAGER)], body=body, kind=_MERGE)
+        # A uid in a merge patch is not looked at here: on /status the API server drops metadata, and with it the condition.
+        same_pool: Object = {"op": "test", "path": "/metadata/uid", "value": uid}
+        body: Body = [same_pool, {"op": "add", "path": "/status", "value": status}]
+        await self._write("PATCH", path, query=[("fieldManager", FIELD_MANAGER)], body=body, kind=_PATCH)
 
     async def emit(self, pool: Object, notice: Notice) -> None:
         path = f"/api/v1/namespaces/{pool['metadata']['namespace']}/events"
         await self._write("POST", path, body=_event(pool, notice))
 
     async def _write(
-        self, method: str, path: str, *, query: Query = (), body: Object | None = None, kind: str = _JSON
+        self, method: str, path: str, *, query: Query = (), body: Body = None, kind: str = _JSON
     ) -> dict[str, Any]:
         call = partial(self._api.call, method, path, query=query, body=body, kind=kind, timeout=WRITE_TIMEOUT)
         return await self._run(self._fenced, call)
@@ -200,7 +208,7 @@ def refusal(status: int, content: bytes | None, request: str) -> ClusterError:
     told = f"{request}: {words or f'HTTP {status}'}"
     if status == 404:
         return ObjectMissing(told, status)
-    if status == 409:
+    if status == 409 or (status == 422 and any(sign in words for sign in _ANOTHER_OBJECT)):
         return ObjectChanged(told, status)
     if status == 403 and 'User "' in words and " cannot " in words:
         return NotPermitted(told, status)

@@ -130,10 +130,12 @@ class FakeCluster:
     async def write_status(self, namespace: str, name: str, uid: str, status: Object) -> None:
         self._write("write_status", name)
         pool = self._pools.get((namespace, name))
-        if pool is None or pool["metadata"]["uid"] != uid:
+        if pool is None:
             raise ObjectMissing(f"{name!r} not found", 404)
+        if pool["metadata"]["uid"] != uid:
+            raise ObjectChanged("the server rejected our request due to an error in our request", 422)
         json.dumps(status)
-        pool["status"] = {**pool.get("status", {}), **deepcopy(dict(status))}
+        pool["status"] = deepcopy(dict(status))
 
     async def emit(self, pool: Object, notice: Notice) -> None:
         self._write("emit", notice.reason)

@@ -147,7 +147,11 @@ def test_status_goes_to_the_subresource(server: Server, cluster: KubernetesClust
     asyncio.run(cluster.write_status("team", "reports", "u1", {"backlog": 3}))
     asked = only(server)
     assert asked.path == "/apis/thunderagent.dev/v1alpha1/namespaces/team/thunderagentpools/reports/status"
-    assert asked.body == {"metadata": {"uid": "u1"}, "status": {"backlog": 3}}
+    assert asked.kind == "application/json-patch+json"
+    assert asked.body == [
+        {"op": "test", "path": "/metadata/uid", "value": "u1"},
+        {"op": "add", "path": "/status", "value": {"backlog": 3}},
+    ]
 
 
 def test_an_event_is_about_the_pool(server: Server, cluster: KubernetesCluster) -> None:
