@@ -10,7 +10,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
-SHELL_SCRIPTS := .ci/run scripts/check-wheel scripts/node-bin scripts/python scripts/uv
+SHELL_SCRIPTS := .ci/run scripts/check-wheel scripts/node-bin scripts/prometheus-bin scripts/python scripts/uv
 export PYTHON INPUT
 
 .PHONY: help
@@ -40,7 +40,7 @@ test: lint types contracts quick ## All checks, and all tests but those of `make
 
 .PHONY: quick
 quick: .venv/.ready ## These tests without the checks; ARGS goes to pytest: make quick ARGS='-k lease'
-	$(PYTEST) -m 'not processes' $(ARGS)
+	$(PYTEST) -m 'not processes and not e2e and not apiserver' $(ARGS)
 
 .PHONY: processes
 processes: .venv/.ready ## The tests that start real agents and kill some of them; ARGS goes to pytest
@@ -76,11 +76,32 @@ demo: .venv/.ready ## A pool makes reports from CSV files; INPUT=folder for your
 bench: .venv/.ready ## Measure throughput, cost of a task, and what an idle agent takes; ARGS goes to it
 	$(BIN)/python -m benchmarks $(ARGS)
 
+.PHONY: sim
+sim: .venv/.ready ## Simulate a thousand histories under faults, or SEEDS=n of them, or replay SEED=n; ARGS goes to it
+	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000)) $(ARGS)
+
+.PHONY: stress
+stress: .venv/.ready ## Simulate a million tasks: which run twice, and how evenly agents share; ARGS goes to it
+	$(BIN)/python -m tests.simulation.stress $(ARGS)
+
 # --- what is generated --------------------------------------------------------------------------------------------------
 
 .PHONY: docs
 docs: .venv/.ready ## Write the pages of docs/ that are made from the code
 	$(BIN)/python -m scripts.reference
+
+.PHONY: manifests
+manifests: .venv/.ready ## Write what is made from and for the Helm chart: its CRD, its table of values, manifests/
+	$(BIN)/python -m scripts.chart
+
+.PHONY: chart-check
+chart-check: .venv/.ready ## See that the chart is right, with helm, which is built if it is nowhere
+	$(BIN)/python -m scripts.chart.helm
+	CLUSTER_REQUIRED=1 $(PYTEST) tests/chart $(ARGS)
+
+.PHONY: dashboards
+dashboards: .venv/.ready ## Write the Grafana dashboards of the chart
+	$(BIN)/python -m scripts.dashboards
 
 # Versions stay as they are where they can; UPGRADE=1 takes the newest. Comments and addresses are left out: a lock file
 # with hashes needs none, and whoever installs it may have a mirror.
@@ -91,8 +112,11 @@ lock: ## Resolve the dependencies anew into requirements/
 	$(COMPILE) pyproject.toml --all-extras --group dev --output-file requirements/dev.txt
 	$(COMPILE) pyproject.toml --constraint requirements/dev.txt --output-file requirements/agent.txt
 	$(COMPILE) pyproject.toml --group operator --constraint requirements/dev.txt --output-file requirements/operator.txt
+	$(COMPILE) pyproject.toml --extra local --constraint requirements/dev.txt --output-file requirements/local.txt
+	$(COMPILE) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
 	$(COMPILE) --group uv --output-file requirements/uv.txt
 	$(COMPILE) --group node --output-file requirements/node.txt
+	$(COMPILE) --group ministack --output-file requirements/ministack.txt
 
 .PHONY: dist
 dist: .venv/.ready ## Build the wheel and the sdist into dist/
