@@ -113,7 +113,11 @@ def run_backlog(backlog: Backlog, handler: str, shape: Shape, batch: int) -> Spa
         before = running.wait_until_quiet()
         if running.lines("task claimed"):
             raise RuntimeError(f"The agent was not idle within {START_DELAY:g} s of its start; the machine is too busy.")
-        running.wait_for("task ended", len(backlog.task_ids))
+        try:
+            running.wait_for("task ended", len(backlog.task_ids))
+        except RuntimeError:
+            backlog.check_all_ended()  # what the table says of those that are missing tells more than the log
+            raise
         used = cpu_seconds(running.pid) - before
         first, last = _time_of(running.lines("task claimed")[0]), _time_of(running.lines("task ended")[-1])
     backlog.check_all_ended()

@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass
 
 from benchmarks.servers import Server
-from thunderagent import NewTask, Status, TableSettings, TaskQueue
+from thunderagent import NewTask, Status, TableSettings, Task, TaskQueue
 from thunderagent.store.admin import create_table, wait_until_active
 from thunderagent.store.dynamo import DynamoStore
 
@@ -24,14 +24,19 @@ class Backlog:
 
     def check_all_ended(self) -> None:
         """Raises RuntimeError where a task did not end as SUCCESS: a figure about work not done is none."""
+        not_ended = self.not_ended()
+        if not_ended:
+            records = "\n".join(str(dict(task.record)) for task in not_ended[:3])
+            raise RuntimeError(f"{len(not_ended)} of {len(self.task_ids)} tasks did not end as SUCCESS:\n{records}")
+
+    def not_ended(self) -> list[Task]:
+        """The tasks that have not ended as SUCCESS."""
         store = DynamoStore(self.table)
         try:
             found = store.get_many(self.task_ids).found
         finally:
             store.close()
-        open_tasks = [task_id for task_id in self.task_ids if found[task_id].status is not Status.SUCCESS]
-        if open_tasks:
-            raise RuntimeError(f"{len(open_tasks)} of {len(self.task_ids)} tasks did not end as SUCCESS.")
+        return [found[task_id] for task_id in self.task_ids if found[task_id].status is not Status.SUCCESS]
 
 
 def make_backlog(server: Server, count: int) -> Backlog:
