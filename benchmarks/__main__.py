@@ -9,10 +9,11 @@ from pathlib import Path
 
 import click
 
-from benchmarks import idle, report, startup, throughput, versus_first_user, write_units
+from benchmarks import backlog_reads, idle, operator, report, startup, throughput, versus_first_user, write_units
 from benchmarks.processes import require_linux
 from benchmarks.report import Figure
-from benchmarks.servers import dynalite, embedded, ministack
+from benchmarks.servers import Server, dynalite, embedded, ministack
+from tests.cluster.settings import from_environment
 from tests.standins.aws import cut_off_from_aws
 
 
@@ -25,9 +26,10 @@ class Effort:
     versus_tasks: int = 160
     idle_seconds: float = 120.0
     startup_pairs: int = 15
+    scale_rounds: int = 20
 
 
-SHORT = Effort(throughput_pairs=2, versus_pairs=1, versus_tasks=80, idle_seconds=10.0, startup_pairs=3)
+SHORT = Effort(throughput_pairs=2, versus_pairs=1, versus_tasks=80, idle_seconds=10.0, startup_pairs=3, scale_rounds=3)
 
 
 @click.command()
@@ -49,10 +51,12 @@ def main(short: bool, json_file: Path | None) -> None:
 def measure_all(effort: Effort) -> Iterator[Figure]:
     """Every figure, as it comes."""
     yield from write_units.measure()
+    yield from backlog_reads.measure()
     yield from startup.measure(effort.startup_pairs)
     with embedded() as server:
         yield from throughput.measure(server, effort.throughput_pairs)
         yield from idle.measure(server, effort.idle_seconds)
+        yield from _measure_operator(server, effort.scale_rounds)
     with dynalite() as other:
         if other is not None:
             yield from throughput.measure(other, effort.throughput_pairs)
@@ -60,6 +64,14 @@ def measure_all(effort: Effort) -> Iterator[Figure]:
         if fastest is not None:
             yield from throughput.measure(fastest, effort.throughput_pairs)
             yield from versus_first_user.measure(fastest, effort.versus_tasks, effort.versus_pairs)
+
+
+def _measure_operator(server: Server, rounds: int) -> Iterator[Figure]:
+    programs = from_environment(os.environ).state / "bin"
+    if (programs / "kube-apiserver").exists():
+        yield from operator.measure(server, programs, rounds)
+    else:
+        click.echo("No API server has been built (make cluster-up); the operator's rows are left out.", err=True)
 
 
 if __name__ == "__main__":

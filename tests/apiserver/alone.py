@@ -10,12 +10,14 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from kubernetes.client import ApiClient, Configuration
 
 from controller.errors import ClusterError
-from controller.kube import Api
+from controller.kube import POOLS, Api
+from controller.names import GROUP, PLURAL
+from controller.resource import custom_resource_definition
 
 _START_SECONDS = 120.0
 _STOP_SECONDS = 10.0
@@ -44,11 +46,32 @@ class ApiServerAlone:
     def api(self) -> Api:
         """A connection as an administrator."""
         configuration = Configuration()
-        configuration.host = f"https://127.0.0.1:{self._port}"
-        configuration.ssl_ca_cert = str(self._folder / "certificates" / "apiserver.crt")  # it signs itself
+        configuration.host = self._url
+        configuration.ssl_ca_cert = str(self._certificate)
         configuration.api_key = {"authorization": f"Bearer {self._token}"}
         configuration.retries = 0
         return Api(ApiClient(configuration))
+
+    def kubeconfig(self) -> dict[str, Any]:
+        """A kubeconfig of the administrator."""
+        cluster = {"server": self._url, "certificate-authority": str(self._certificate)}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "alone", "cluster": cluster}],
+            "users": [{"name": "admin", "user": {"token": self._token}}],
+            "contexts": [{"name": "alone", "context": {"cluster": "alone", "user": "admin"}}],
+            "current-context": "alone",
+        }
+
+    @property
+    def _url(self) -> str:
+        return f"https://127.0.0.1:{self._port}"
+
+    @property
+    def _certificate(self) -> Path:
+        """The API server signs itself."""
+        return self._folder / "certificates" / "apiserver.crt"
 
     def _start(self) -> None:
         clients, peers, self._port = _free_ports(3)
@@ -119,3 +142,24 @@ def _free_ports(count: int) -> list[int]:
         for probe in probes:
             probe.bind(("127.0.0.1", 0))
         return [probe.getsockname()[1] for probe in probes]
+
+
+def serve_pools(api: Api) -> None:
+    """Create the CRD of the pools, and return once pools are served."""
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    api.call("POST", path, body=custom_resource_definition(), timeout=10.0)
+    for _ in range(300):
+        reply = api.call("GET", f"{path}/{PLURAL}.{GROUP}", timeout=10.0)
+        conditions = {each["type"]: each["status"] for each in reply["status"]["conditions"] or ()}
+        if conditions.get("Established") == "True" and _is_served(api):
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"The CRD is not served: {reply['status']}")
+
+
+def _is_served(api: Api) -> bool:
+    try:
+        api.call("GET", f"{POOLS}/{PLURAL}", timeout=10.0)
+    except ClusterError:
+        return False
+    return True

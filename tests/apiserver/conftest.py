@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from controller.errors import ClusterError
-from controller.kube import POOLS, Api
-from controller.names import GROUP, PLURAL
-from controller.resource import custom_resource_definition
-from tests.apiserver.alone import ApiServerAlone
+from tests.apiserver.alone import ApiServerAlone, serve_pools
 from tests.apiserver.sides import Real, Side, Small
 from tests.cluster.settings import from_environment
 
@@ -38,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServerAlone]
         reason = f"{programs} has no {' and no '.join(missing)}; type: make cluster-up"
         pytest.fail(reason) if os.environ.get("CLUSTER_REQUIRED") else pytest.skip(reason)
     with ApiServerAlone(programs, tmp_path_factory.mktemp("apiserver")) as server:
-        _serve_pools(server.api())
+        serve_pools(server.api())
         yield server
 
 
@@ -57,23 +52,3 @@ def real(server: ApiServerAlone) -> Iterator[Real]:
     """The real one alone."""
     with ThreadPoolExecutor(4) as threads:
         yield Real(server.api(), threads, f"test-{secrets.token_hex(4)}")
-
-
-def _serve_pools(api: Api) -> None:
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    api.call("POST", path, body=custom_resource_definition(), timeout=10.0)
-    for _ in range(300):
-        reply = api.call("GET", f"{path}/{PLURAL}.{GROUP}", timeout=10.0)
-        conditions = {each["type"]: each["status"] for each in reply["status"]["conditions"] or ()}
-        if conditions.get("Established") == "True" and _is_served(api):
-            return
-        time.sleep(0.1)
-    raise RuntimeError(f"The CRD is not served: {reply['status']}")
-
-
-def _is_served(api: Api) -> bool:
-    try:
-        api.call("GET", f"{POOLS}/{PLURAL}", timeout=10.0)
-    except ClusterError:
-        return False
-    return True

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from thunderagent.errors import NotATask
+from thunderagent.errors import NotATask, StoreRejected
 from thunderagent.task import Record, Status, Task
 from thunderagent.transitions import Transition
 
@@ -82,6 +82,12 @@ class Store(Protocol):
 
         May be stale. A cursor says that the page was full, not that there is more: the next one may be empty.
         """
+
+
+def require_room(limit: int) -> None:
+    """Raises StoreRejected for a page that has room for nothing, as DynamoDB does."""
+    if limit < 1:
+        raise StoreRejected(f"Limit is {limit}; a page has room for at least 1 item.", operation="Query")
 
 
 def task_or_none(record: Record) -> Task | None:

@@ -6,17 +6,17 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
-import boto3
+import botocore.session
 from boto3.dynamodb.types import TypeDeserializer
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from thunderagent.errors import StoreAccessDenied, StoreError, StoreThrottled, ThunderAgentError
 from thunderagent.settings import TableSettings
-from thunderagent.store.base import Applied, BatchRead, CallReport, Cursor, Observer, Page, task_or_none
+from thunderagent.store.base import Applied, BatchRead, CallReport, Cursor, Observer, Page, require_room, task_or_none
 from thunderagent.store.clock import TableClock
 from thunderagent.store.conditions import holds
 from thunderagent.store.expressions import put_arguments, update_arguments
@@ -56,7 +56,7 @@ _deserialize = TypeDeserializer().deserialize
 
 
 def open_client(settings: TableSettings) -> DynamoDBClient:
-    """A boto3 client for the table, from a session of its own: clients are safe to share between threads, sessions are not."""
+    """A client for the table, from a session of its own: clients are safe to share between threads, sessions are not."""
     config = Config(
         connect_timeout=settings.connect_timeout,
         read_timeout=settings.read_timeout,
@@ -65,8 +65,16 @@ def open_client(settings: TableSettings) -> DynamoDBClient:
         tcp_keepalive=True,
         parameter_validation=False,  # every call is built in this package; the check costs a twentieth of a write
     )
-    session = boto3.session.Session(region_name=settings.region)
-    return session.client("dynamodb", endpoint_url=settings.endpoint, config=config)
+    session = botocore.session.Session()
+    session.register_component("data_loader", _descriptions())
+    client = session.create_client("dynamodb", settings.region, endpoint_url=settings.endpoint, config=config)
+    return cast("DynamoDBClient", client)
+
+
+@cache
+def _descriptions() -> Any:
+    """botocore's descriptions of services, read once: each session of its own would keep another 9 MB of them."""
+    return botocore.session.Session().get_component("data_loader")
 
 
 class DynamoStore:
@@ -139,6 +147,7 @@ class DynamoStore:
         return Applied(True, task_or_none(_record(item)))
 
     def page(self, status: Status, *, limit: int, cursor: Cursor | None = None, newest_first: bool = False) -> Page:
+        require_room(limit)
         arguments: dict[str, Any] = {
             "IndexName": self.settings.index,
             "KeyConditionExpression": "#status = :status",

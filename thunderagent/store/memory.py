@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from thunderagent.errors import StoreRejected
-from thunderagent.store.base import Applied, BatchRead, Cursor, Page, task_or_none
+from thunderagent.store.base import Applied, BatchRead, Cursor, Page, require_room, task_or_none
 from thunderagent.store.conditions import holds
 from thunderagent.task import Attr, Status, Task
 from thunderagent.transitions import Transition
@@ -70,10 +70,9 @@ class MemoryStore:
             return Applied(proven, task, repeated=proven)
 
     def page(self, status: Status, *, limit: int, cursor: Cursor | None = None, newest_first: bool = False) -> Page:
-        if limit < 1:
-            raise StoreRejected(f"Limit is {limit}; a page has room for at least 1 item.", operation="Query")
+        require_room(limit)
         with self._lock:
-            ordered = _after(self._index.get(str(status), []), cursor, newest_first)
+            ordered = _after(self._index.get(str(status), []), cursor, newest_first, limit + 1)
             taken, size = self._take(ordered, limit)
             full = len(taken) < len(ordered) or len(taken) == limit
             tasks = tuple(task for _, task_id in taken if (task := self._task(task_id)) is not None)
@@ -84,6 +83,12 @@ class MemoryStore:
         """Write an item as another program would: whole, without a condition. For tests."""
         with self._lock:
             self._replace(record[Attr.TASK_ID], {str(name): as_stored(value) for name, value in record.items()})
+
+    def delete_record(self, task_id: str) -> None:
+        """Remove an item, as DynamoDB's TTL does. For tests."""
+        with self._lock:
+            self._unindex(task_id)
+            self._items.pop(task_id, None)
 
     def records(self) -> dict[str, dict[str, Any]]:
         """A copy of every item as it stands, decoded. For tests and for a history checker."""
@@ -144,9 +149,10 @@ def _check_index_types(item: Mapping[str, Any]) -> None:
             raise StoreRejected(f"Type mismatch for Index Key {attr}.", operation="PutItem")
 
 
-def _after(keys: list[_Key], cursor: Cursor | None, newest_first: bool) -> list[_Key]:
+def _after(keys: list[_Key], cursor: Cursor | None, newest_first: bool, count: int) -> list[_Key]:
+    """The first ``count`` keys beyond the cursor. No more: a table may have a million."""
     if newest_first:
         end = len(keys) if cursor is None else bisect.bisect_left(keys, cursor["after"])
-        return keys[:end][::-1]
+        return keys[max(0, end - count) : end][::-1]
     start = 0 if cursor is None else bisect.bisect_right(keys, cursor["after"])
-    return keys[start:]
+    return keys[start : start + count]
