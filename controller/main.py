@@ -48,10 +48,10 @@ ELECTION_STALL = 60.0
 
 def main() -> int:
     """Run the operator until a signal ends it. 0: it was asked to end; 1: it no longer leads; 2: it cannot begin."""
-    set_up()
     logging.getLogger("kopf").setLevel(logging.WARNING)
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)  # that it runs in no main thread is meant
     try:
+        set_up()
         settings = from_environment(OperatorSettings, os.environ)
         operator = Operator(settings)
     except ThunderAgentError as error:
@@ -203,8 +203,7 @@ class Operator:
         return DynamoStore(settings, observer=self._called)
 
     def _called(self, report: CallReport) -> None:
-        self._metrics.calls.labels(report.operation, report.result).inc()
-        self._metrics.units.labels(report.operation).inc(report.units)
+        self._metrics.called(report.operation, report.result, report.seconds, report.units)
 
     def _forget(self, resource: Object) -> None:
         self._metrics.forget(resource["metadata"]["namespace"], resource["metadata"]["name"])

@@ -10,8 +10,10 @@ from typing import Any
 import click
 
 from scripts.reference.markdown import code, page, table
+from thunderagent.agent.events import ERROR_CHARS
 from thunderagent.agent.handler import TypeSettings
 from thunderagent.cli.agent import run
+from thunderagent.log import VARIABLE
 from thunderagent.settings import AgentSettings, QueueSettings, TableSettings, base_type, environment_variable
 
 _INTRODUCTION = """# Settings
@@ -25,6 +27,11 @@ _TYPES = """Each task type can have settings of its own; what they leave open, t
 given with the handler: `@router.task("report", timeout=600, slots=2)`. Where an agent is run they are given as
 JSON, which wins over the code: `THUNDERAGENT_TYPES='{"report": {"timeout": 900}}'`. In the file of a pool they
 stand under `spec.agent.taskTypes`: see [the fields of a pool](pool.md)."""
+
+_LOG_LINES = f"""Every program writes its log to stderr: text that a person reads, or with `{VARIABLE}=json` one JSON object a
+line. Each has `time`, `level`, `logger` and `event`, and a line about a task `task_id`, `task_type`, `pool`, `owner`, `status`,
+`retry`, `wait_s`, `run_s` and `error`, as far as they are known. Neither payloads nor results are written to it; the message
+of an exception that a handler raised is, cut to {ERROR_CHARS} characters."""
 
 _NOUNS = {str: "text", int: "whole number", float: "number"}
 
@@ -40,6 +47,8 @@ def settings_page() -> str:
         *_section("The task table", TableSettings, "For every program that speaks to the table.", flags),
         *_section("An agent", AgentSettings, "Flags of `thunderagent agent run`.", flags),
         *_section("An application", QueueSettings, "For `TaskQueue`, beside those of the table.", {}),
+        "## Log lines",
+        _LOG_LINES,
         "## One task type",
         _TYPES,
         table(("Setting", "Type", "Bounds", "Meaning"), _type_rows()),

@@ -12,6 +12,7 @@ from controller.allowed import Allowance
 from controller.conditions import rfc3339
 from controller.names import BUSY
 from controller.pods import CLUSTER_AUTOSCALER, KARPENTER
+from controller.reading import ReadTimedOut
 from controller.status import Status
 from tests.controller.fakecluster import Manifest, unavailable
 from tests.controller.world import World, spec
@@ -81,6 +82,18 @@ def test_expired_leases_wake_a_pool_at_zero() -> None:
     world.clock.advance(400)
     world.cycle()
     assert world.cluster.replicas() == 2
+
+
+def test_a_threshold_above_what_all_replicas_are_for_can_be_passed() -> None:
+    """A reading stops counting at some number of tasks; that number must not hide that there are enough to wake the pool."""
+    world = World()
+    world.cluster.create_pool(spec(maxReplicas=3, tasksPerReplica=1, activationThreshold=5))
+    world.enqueue(5)
+    world.cycles(3)
+    assert world.cluster.replicas() == 0
+    world.enqueue(1)
+    world.cycle()
+    assert world.cluster.replicas() == 3
 
 
 def test_pods_that_run_nothing_yet_go_before_pods_that_work() -> None:
@@ -303,6 +316,7 @@ def test_pools_of_one_name_in_two_namespaces_do_not_mix() -> None:
 
 READ_ERRORS = [
     pytest.param(StoreUnavailable("no reply"), "TableUnreachable", id="DynamoDB unreachable"),
+    pytest.param(ReadTimedOut("not read in time"), "TableUnreachable", id="a table that hangs"),
     pytest.param(StoreThrottled("slow down"), "TableThrottled", id="throttled"),
     pytest.param(TableMissing("no table"), "TableMissing", id="table missing, or in another region"),
     pytest.param(IndexMissing("no index"), "IndexMissing", id="index missing"),

@@ -60,6 +60,12 @@ def test_kopf_only_listens(told: list[dict[str, Any]]) -> None:
     assert not registry._spawning.get_all_handlers()
 
 
+def test_kopf_need_not_know_the_name_of_the_user(told: list[dict[str, Any]]) -> None:
+    """A container's numeric user has none, and kopf would end at looking it up."""
+    watched()
+    assert told[0]["identity"]
+
+
 def test_namespaces_are_watched_one_by_one(told: list[dict[str, Any]]) -> None:
     watched("a", "b")
     assert told[0]["namespaces"] == ["a", "b"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from controller.cluster import Object
@@ -33,6 +34,7 @@ class Served:
         self.watchdog = Watchdog(self.world.clock.since_start)
         self.reports: list[tuple[float, str]] = []
         self.is_lost = False
+        self.tell: Callable[[Object, Report, float], None] = self._tell
         self.make: Callable[[str], Cycles] = partial(PoolCycle, around=self.world.around)
 
     def run(self, body: Callable[[Registry], Coroutine[Any, Any, None]]) -> None:
@@ -47,7 +49,7 @@ class Served:
             self.watchdog,
             LIMITS,
             random.Random(0),
-            tell=self._tell,
+            tell=lambda resource, report, seconds: self.tell(resource, report, seconds),
             gone=lambda pool: self.metrics.forget(pool["metadata"]["namespace"], pool["metadata"]["name"]),
             lost=self._lose,
         )
@@ -275,6 +277,31 @@ def test_a_task_that_dies_is_begun_again_and_takes_no_other_with_it() -> None:
     served.run(body)
     assert dying.runs > 10
     assert len(served.cycles_of("good")) > 100
+
+
+def test_a_metric_that_cannot_be_set_ends_no_task(caplog: pytest.LogCaptureFixture) -> None:
+    """The windows and cooldowns that a pool's cycles remember would be lost with it."""
+    served = Served()
+    made: list[str] = []
+
+    def make(uid: str) -> Cycles:
+        made.append(uid)
+        return PoolCycle(uid, served.world.around)
+
+    def fail(resource: Object, report: Report, seconds: float) -> None:
+        served.reports.append((served.world.clock.since_start(), resource["metadata"]["name"]))
+        raise ValueError("Incorrect label count")
+
+    served.make, served.tell = make, fail
+
+    async def body(registry: Registry) -> None:
+        registry.on_event("ADDED", served.world.cluster.create_pool(spec(pollSeconds=5)))
+        await asyncio.sleep(21)
+
+    served.run(body)
+    assert len(served.cycles_of("reports")) == 5
+    assert len(made) == 1
+    assert [record.message for record in caplog.records if record.exc_info] == ["a cycle could not be told"]
 
 
 def test_a_task_that_may_no_longer_write_ends_the_process() -> None:

@@ -92,6 +92,20 @@ def test_a_pod_gets_longer_to_end_than_its_agent_to_drain() -> None:
     assert template["spec"]["terminationGracePeriodSeconds"] == 930
 
 
+PROCESS_NAMESPACES = [
+    pytest.param({}, True, id="nothing: the pod's"),
+    pytest.param({"shareProcessNamespace": False}, False, id="the container's own"),
+    pytest.param({"hostPID": True}, None, id="the node's"),
+]
+
+
+@pytest.mark.parametrize(("given", "shared"), PROCESS_NAMESPACES)
+def test_an_agent_is_not_process_1_which_would_not_hear_an_early_sigterm(given: Manifest, shared: bool | None) -> None:
+    pool = resource()
+    pool["spec"]["template"]["spec"].update(given)
+    assert rendered(pool)["spec"]["template"]["spec"].get("shareProcessNamespace") is shared
+
+
 def test_probes_and_ports_are_added_on_the_agents_port() -> None:
     made = container(with_container(env=[{"name": "THUNDERAGENT_PORT", "value": "9999"}]))
     assert made["ports"] == [{"name": "metrics", "containerPort": 9999, "protocol": "TCP"}]

@@ -64,11 +64,12 @@ def test_metrics_count_what_the_agent_has_done(scene: Scene) -> None:
         scene.ended(task_id)
 
     eventually(
-        lambda: 'thunderagent_tasks_total{outcome="success",pool="reports"} 3.0' in get(agent, "/metrics")[1], "the count"
+        lambda: 'thunderagent_tasks_total{namespace="",outcome="success",pool="reports"} 3.0' in get(agent, "/metrics")[1],
+        "the count",
     )
     text = get(agent, "/metrics")[1]
-    assert 'thunderagent_slots{pool="reports"}' in text
-    assert 'thunderagent_dynamodb_calls_total{operation="UpdateItem",pool="reports",result="ok"}' in text
+    assert 'thunderagent_slots{namespace="",pool="reports"}' in text
+    assert 'thunderagent_dynamodb_calls_total{namespace="",operation="UpdateItem",pool="reports",result="ok"}' in text
     assert "task_id" not in text
     assert get(agent, "/nothing")[0] == 404
 

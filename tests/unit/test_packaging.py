@@ -92,6 +92,8 @@ def test_a_lock_meets_what_the_project_asks_for(lock: str, extras: tuple[str, ..
 def test_all_locks_agree_on_a_version() -> None:
     versions: dict[str, set[str]] = {}
     for lock in LOCKS:
+        if lock.name == "ministack.txt":  # it pins a botocore of its own, and has an environment of its own for that
+            continue
         for name, version in _locked_versions(lock.read_text()).items():
             versions.setdefault(name, set()).add(version)
     assert {name: found for name, found in versions.items() if len(found) > 1} == {}

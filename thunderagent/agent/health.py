@@ -11,16 +11,22 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from thunderagent.errors import InvalidSettings
+from thunderagent.metrics import add_process_metrics
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 
 
 class HealthServer:
-    """Serves until closed. ``problem`` says what is wrong, or None when the process is healthy."""
+    """Serves until closed. ``problem`` says what is wrong, or None when the process is healthy.
+
+    ``registry`` gets the metrics of the process itself, too. /metrics is written in the format that the asker prefers:
+    OpenMetrics, or Prometheus's text.
+    """
 
     def __init__(self, host: str, port: int, registry: CollectorRegistry, problem: Callable[[], str | None]) -> None:
         self._problem = problem
+        add_process_metrics(registry)
         self._metrics = make_wsgi_app(registry)
         try:
             self._server = make_server(host, port, self._app, _Server, _QuietHandler)

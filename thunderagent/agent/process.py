@@ -164,5 +164,5 @@ async def _set_gauges(store: DynamoStore, metrics: AgentMetrics) -> None:
     while True:
         if store.clock.known:
             middle = (store.clock.earliest() + store.clock.latest()) / 2
-            metrics.clock_offset.labels(metrics.pool).set(time.time() - middle)
+            metrics.clock_offset.set(time.time() - middle)
         await asyncio.sleep(GAUGES_EVERY)

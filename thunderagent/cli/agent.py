@@ -59,6 +59,6 @@ def run(surroundings: Surroundings, handler: str, where: Where, given: dict[str,
         settings = from_environment(AgentSettings, surroundings.environ, **given)
     except InvalidSettings as error:
         raise click.UsageError(str(error)) from None
-    log.set_up()
+    log.set_up(environ=surroundings.environ)
     with log.in_background():
         AgentProcess(handler, surroundings.table(where), settings, surroundings.environ).run()

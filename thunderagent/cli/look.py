@@ -35,13 +35,14 @@ def get(surroundings: Surroundings, task_id: str, form: Form, where: Where) -> N
     if form is not Form.TABLE:
         print_tasks([found], form)
         return
-    print_fields(task_fields(found, queue.store.now(), _dependency_states(queue, found)))
+    print_fields(task_fields(found, queue.store.now(), dependency_states(queue, found)))
     if found.history:
         click.echo()
         print_table(RUN_TITLES, [run_row(run) for run in found.history])
 
 
-def _dependency_states(queue: TaskQueue, found: Task) -> dict[str, str]:
+def dependency_states(queue: TaskQueue, found: Task) -> dict[str, str]:
+    """The status of each task that a task waits for, in words."""
     if not found.is_waiting:
         return {}
     read = queue.store.get_many(found.unmet)

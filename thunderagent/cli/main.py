@@ -26,6 +26,7 @@ from thunderagent.errors import ThunderAgentError
 COMMANDS = {
     "table": ("thunderagent.cli.table", "Create the task table and check it."),
     "task": ("thunderagent.cli.task", "Enqueue tasks, look at them, change them."),
+    "top": ("thunderagent.cli.top", "Watch the task table, its agents and its pools."),
     "stats": ("thunderagent.cli.stats", "Count tasks by status, and what waits for an agent."),
     "agent": ("thunderagent.cli.agent", "Run an agent: it claims tasks and has your handler run them."),
     "pool": ("thunderagent.cli.pool", "Run a pool of agents on this machine, scaled with the backlog."),

@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from thunderagent import log
+from thunderagent import __version__, log
 from thunderagent.cli.surroundings import Surroundings
 from thunderagent.pool import Pool, load_pool
+
+if TYPE_CHECKING:
+    from thunderagent.local.meter import PoolMeter
+    from thunderagent.metrics import PoolMetrics
+
+NO_PORT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where the pool serves /healthz and /metrics, and from which port on its agents do. ``port``: -1 for nowhere."""
+
+    host: str
+    port: int
+
+    @property
+    def first_of_agents(self) -> int | None:
+        return self.port + 1 if self.port > 0 else None
 
 
 @click.group()
@@ -20,19 +43,33 @@ def pool() -> None:
 @pool.command()
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.option("--endpoint", help="URL of DynamoDB, where the file names none.")
+@click.option(
+    "--port",
+    type=click.IntRange(NO_PORT, 65535),
+    default=NO_PORT,
+    envvar="THUNDERAGENT_POOL_PORT",
+    show_envvar=True,
+    help="Port of the pool's /healthz and /metrics; its agents have the ones after it. -1: none of them has any.  "
+    "[default: -1]",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address that they listen on.")
 @click.pass_obj
-def run(surroundings: Surroundings, file: str, endpoint: str | None) -> None:
+def run(surroundings: Surroundings, file: str, endpoint: str | None, port: int, host: str) -> None:
     """Scale local agents as the pool in FILE says, until Ctrl-C or SIGTERM; then drain them.
 
     A second signal hurries the drain, a third one kills.
     """
     found = load_pool(file)
-    log.set_up()
-    asyncio.run(_run(found, surroundings, endpoint))
+    log.set_up(environ=surroundings.environ)
+    asyncio.run(_run(found, surroundings, endpoint, Listening(host, port)))
 
 
-async def _run(found: Pool, surroundings: Surroundings, endpoint: str | None) -> None:
-    from thunderagent.local.pool import LocalPool  # noqa: PLC0415 - boto3 takes longer to import than --help may take
+async def _run(found: Pool, surroundings: Surroundings, endpoint: str | None, listening: Listening) -> None:
+    # boto3 takes longer to import than --help may take
+    from thunderagent.local.meter import PoolMeter  # noqa: PLC0415
+    from thunderagent.local.pool import LocalPool  # noqa: PLC0415
+    from thunderagent.local.replicas import AgentPorts  # noqa: PLC0415
+    from thunderagent.metrics import PoolMetrics  # noqa: PLC0415
 
     given = {**found.table_settings()}
     given.setdefault("endpoint", endpoint)
@@ -40,7 +77,31 @@ async def _run(found: Pool, surroundings: Surroundings, endpoint: str | None) ->
     environ = dict(surroundings.environ)
     if settings.endpoint:
         environ["THUNDERAGENT_ENDPOINT"] = settings.endpoint
-    local = LocalPool(found, surroundings.open_store(settings, None), environ, rng=surroundings.rng)
+    metrics = PoolMetrics()
+    meter = PoolMeter(metrics, found, surroundings.wall, surroundings.monotonic)
+    store = surroundings.open_store(
+        settings, lambda call: metrics.called(call.operation, call.result, call.seconds, call.units)
+    )
+    ports = AgentPorts(listening.host, listening.first_of_agents)
+    local = LocalPool(found, store, environ, on_cycle=meter.tell, ports=ports, rng=surroundings.rng, wall=surroundings.wall)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, local.stop)
-    await local.run()
+    with _served(metrics, meter, listening):
+        await local.run()
+
+
+@contextmanager
+def _served(metrics: PoolMetrics, meter: PoolMeter, listening: Listening) -> Iterator[None]:
+    """Serve /healthz and /metrics meanwhile, where that is wanted."""
+    from thunderagent.agent.health import HealthServer  # noqa: PLC0415 - a web server takes time to import, too
+
+    if listening.port == NO_PORT:
+        yield
+        return
+    metrics.build.info({"version": __version__})
+    health = HealthServer(listening.host, listening.port, metrics.registry, meter.problem)
+    log.say(logging.getLogger("thunderagent.pool"), logging.INFO, "listening", host=listening.host, port=health.port)
+    try:
+        yield
+    finally:
+        health.close()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 import thunderagent
+from thunderagent.cli.live.kubectl import run_kubectl
 from thunderagent.errors import InvalidSettings
 from thunderagent.settings import TableSettings, from_environment
 
@@ -32,7 +33,7 @@ def open_dynamo_store(settings: TableSettings, observer: Observer | None = None)
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The world of one command. ``wall`` is this machine's clock, in epoch seconds; nothing but a check of it reads it."""
+    """The world of one command. ``wall`` is this machine's clock in epoch seconds, for a check of it and for metrics alone."""
 
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     open_store: Callable[[TableSettings, Observer | None], Store] = open_dynamo_store
@@ -40,6 +41,7 @@ class Surroundings:
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     rng: random.Random = field(default_factory=random.Random)
+    kubectl: Callable[[Sequence[str]], str] = run_kubectl
 
     def table(self, given: Mapping[str, str | None]) -> TableSettings:
         """The table's settings: the flags that were given, then the environment. Ends the command as wrong usage."""

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from thunderagent.agent.lifeline import ORPHANED
 from thunderagent.backoff import full_jitter
 from thunderagent.errors import InvalidPool, StoreError
-from thunderagent.local.replicas import AgentCommand, AgentReplica, Starter
+from thunderagent.local.replicas import AgentCommand, AgentPorts, AgentReplica, Starter
 from thunderagent.log import say
 from thunderagent.pool import Pool
 from thunderagent.poolcycle import counts_of, settings_environment, tasks_needed, wanted_by
@@ -52,6 +52,8 @@ class PoolView:
     """What a pool looks like after a cycle, for whoever shows it.
 
     ``backlog``: None where it could not be read. ``failures``: agents in a row that ended by themselves before they were ready.
+    ``seen``: what the decision was made on. ``asked``: the replicas that were asked for before the cycle, and after it.
+    ``seconds``: time that the cycle took.
     """
 
     name: str
@@ -59,6 +61,9 @@ class PoolView:
     backlog: Backlog | None
     replicas: Mapping[ReplicaState, int]
     failures: int = 0
+    seen: Observation | FailedRead | None = None
+    asked: tuple[int, int] = (0, 0)
+    seconds: float = 0.0
 
 
 class LocalPool:
@@ -66,7 +71,7 @@ class LocalPool:
 
     ``agent_output`` takes what the agents write, in place of this process's stdout and stderr. ``orphaned`` is the signal
     that they get when this process dies: by default they drain; SIGKILL is for a table that dies with this process, since
-    nothing could be written to it any more.
+    nothing could be written to it any more. ``ports``: where the agents serve /metrics; by default they do not.
     """
 
     def __init__(
@@ -78,6 +83,7 @@ class LocalPool:
         on_cycle: Callable[[PoolView], None] = lambda view: None,
         agent_output: BinaryIO | None = None,
         orphaned: signal.Signals = ORPHANED,
+        ports: AgentPorts | None = None,
         rng: random.Random | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -88,7 +94,7 @@ class LocalPool:
         self._rng = rng or random.Random()
         self._wall = wall
         command = AgentCommand(_handler(pool), agent_environment(pool, environ), agent_output, orphaned)
-        self._starter = Starter(pool.name, command, wall)
+        self._starter = Starter(pool.name, command, wall, ports or AgentPorts("", None))
         self._reader = BacklogReader(store, self._rng, wanted_by(pool))
         self._replicas: list[AgentReplica] = []
         self._watching: set[asyncio.Task[None]] = set()
@@ -125,11 +131,23 @@ class LocalPool:
     # --- one cycle ------------------------------------------------------------------------------------------------------
 
     async def _cycle(self, state: ScalingState, threads: ThreadPoolExecutor) -> ScalingState:
+        began, before = self._now(), self._desired
         backlog, seen = await self._observe(threads)
         decision = decide(self._rules, state, seen, self._now())
         if not self._stop.is_set():
             await self._act(decision, seen)
-        self._tell(decision, backlog)
+        self._say_change(decision, backlog is None)
+        view = PoolView(
+            self._pool.name,
+            decision,
+            backlog,
+            self.states(),
+            self._failures,
+            seen,
+            asked=(before, self._desired),
+            seconds=self._now() - began,
+        )
+        self._on_cycle(view)
         return decision.state
 
     async def _observe(self, threads: ThreadPoolExecutor) -> tuple[Backlog | None, Observation | FailedRead]:
@@ -162,6 +180,7 @@ class LocalPool:
 
     async def _watch(self, replica: AgentReplica) -> None:
         code = await replica.wait()
+        self._starter.ended(replica)
         self._replicas.remove(replica)
         if replica.terminating:
             return
@@ -171,14 +190,13 @@ class LocalPool:
         who = {"pool": self._pool.name, "pid": replica.pid, "exit_code": code}
         say(log, logging.ERROR, "an agent ended by itself", **who, was_ready=replica.ready_since is not None, again_in_s=wait)
 
-    def _tell(self, decision: Decision, backlog: Backlog | None) -> None:
-        """A line where something changed that a person would care about; the view each time."""
-        said = (self._desired, backlog is None, decision.paused, decision.fallback)
+    def _say_change(self, decision: Decision, is_unread: bool) -> None:
+        """A line where something changed that a person would care about."""
+        said = (self._desired, is_unread, decision.paused, decision.fallback)
         if said != self._said:
             self._said = said
-            level = logging.WARNING if backlog is None else logging.INFO
+            level = logging.WARNING if is_unread else logging.INFO
             say(log, level, "pool", pool=self._pool.name, replicas=self._desired, why=decision.sentence)
-        self._on_cycle(PoolView(self._pool.name, decision, backlog, self.states(), self._failures))
 
     # --- the end --------------------------------------------------------------------------------------------------------
 

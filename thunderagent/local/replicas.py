@@ -20,6 +20,9 @@ from thunderagent.scaling import Candidate, Phase, Replica, ReplicaState, deleti
 
 NOTIFY_BYTES = 4096
 
+NO_PORT = -1
+"""What an agent without /healthz and /metrics has for a port."""
+
 
 @dataclass(frozen=True, slots=True)
 class AgentCommand:
@@ -42,8 +45,14 @@ class AgentReplica:
     """One agent process. It says that it is ready by systemd's protocol, as it would to a service manager."""
 
     def __init__(
-        self, pool: str, process: asyncio.subprocess.Process, listener: socket.socket, wall: Callable[[], float]
+        self,
+        pool: str,
+        process: asyncio.subprocess.Process,
+        listener: socket.socket,
+        wall: Callable[[], float],
+        port: int = NO_PORT,
     ) -> None:
+        self.port = port
         self.pid = process.pid
         self.owner = f"{pool}/{socket.gethostname()}/{process.pid}"
         self.started = wall()
@@ -111,10 +120,45 @@ class AgentReplica:
                 self.terminating = True
 
 
-class Starter:
-    """Starts agents of one pool. Each gets a socket of its own to say READY on."""
+class AgentPorts:
+    """Ports for the /metrics of agents, counted from ``first`` upwards. Without a first one no agent has any.
 
-    def __init__(self, pool: str, command: AgentCommand, wall: Callable[[], float]) -> None:
+    An agent has the lowest free one, so that whoever scrapes them can be told beforehand where they will be.
+    """
+
+    def __init__(self, host: str, first: int | None) -> None:
+        self._host = host
+        self._first = first
+        self._taken: set[int] = set()
+
+    def take(self) -> int:
+        """A port that neither an agent of the pool nor anybody else listens on now."""
+        if self._first is None:
+            return NO_PORT
+        port = next(port for port in range(self._first, 65536) if port not in self._taken and self._is_free(port))
+        self._taken.add(port)
+        return port
+
+    def give_back(self, port: int) -> None:
+        self._taken.discard(port)
+
+    def environment(self, port: int) -> dict[str, str]:
+        """For the agent that has the port. Nothing, where none has one: the pool's own environment says so."""
+        return {} if port == NO_PORT else {"THUNDERAGENT_HOST": self._host, "THUNDERAGENT_PORT": str(port)}
+
+    def _is_free(self, port: int) -> bool:
+        try:
+            socket.create_server((self._host, port)).close()
+        except OSError:
+            return False
+        return True
+
+
+class Starter:
+    """Starts agents of one pool. Each gets a socket of its own to say READY on, and a port where ``ports`` has some."""
+
+    def __init__(self, pool: str, command: AgentCommand, wall: Callable[[], float], ports: AgentPorts) -> None:
+        self._ports = ports
         self._pool = pool
         self._command = command
         self._wall = wall
@@ -127,15 +171,20 @@ class Starter:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         listener.setblocking(False)
         listener.bind(str(path))
+        port = self._ports.take()
         process = await asyncio.create_subprocess_exec(
             *self._command.arguments(),
-            env=self._environment(path),
+            env=self._environment(path) | self._ports.environment(port),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=self._command.output,
             stderr=self._command.output,
             start_new_session=True,  # Ctrl-C in the terminal is the pool's to hear, which then drains its agents
         )
-        return AgentReplica(self._pool, process, listener, self._wall)
+        return AgentReplica(self._pool, process, listener, self._wall, port)
+
+    def ended(self, replica: AgentReplica) -> None:
+        """The agent has ended: another one may have its port."""
+        self._ports.give_back(replica.port)
 
     def _environment(self, notify: Path) -> dict[str, str]:
         supervisor = f"{os.getpid()}:{self._command.orphaned.name}"
