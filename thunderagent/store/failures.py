@@ -88,8 +88,9 @@ def _translate_reply(error: ClientError, operation: str, table: str) -> StoreErr
     if operation == "Query" and code in _MISSING and "index" in text.lower():
         return IndexMissing(f"{operation} on {table}: {text} See `thunderagent table check`.", operation=operation)
     if code == "ResourceNotFoundException":
+        words = text.removesuffix(".")
         return TableMissing(
-            f"There is no table {table} here: {text} Create it with `thunderagent table create`.", operation=operation
+            f"There is no table {table} here: {words}. Create it with `thunderagent table create`.", operation=operation
         )
     if code in _PASSING:
         return StoreUnavailable(f"{operation} on {table} met another write of the item ({code}): {text}", operation=operation)
