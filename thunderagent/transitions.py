@@ -460,7 +460,8 @@ def _expired(task: Task, now: int) -> Condition:
 
 
 def _pending_as_seen(task: Task) -> Condition:
-    return AllOf((PENDING, as_seen(task, Attr.LOCK_TIME)))
+    """PENDING as it was read. A redrive may leave lockTime at the second it had, so its token is looked at too."""
+    return AllOf((PENDING, as_seen(task, Attr.LOCK_TIME), as_seen(task, Attr.ENQUEUE_TOKEN)))
 
 
 def _left_as(lease: Lease, status: Status) -> Condition:

@@ -173,7 +173,10 @@ def test_the_demo_makes_all_reports_of_the_real_files_while_its_pool_grows_to_fo
     assert len(failed) > 1
     check_pages(plan, failed)
     sizes = demo.replicas()
-    assert (sizes[0], max(sizes), sizes[-1]) == (0, 4, 0)
+    growth = sizes[: sizes.index(4)]  # the first line may come after the first step
+    assert growth, sizes
+    assert growth == sorted(growth)
+    assert (max(sizes), sizes[-1]) == (4, 0)
     counts = f"{len(plan.tasks) - len(failed) - 1} SUCCESS, 1 DONE, {len(failed)} FAILED"
     told = demo.stdout
     assert re.search(rf"^All {len(plan.tasks)} tasks have ended after .*: {counts}\.$", told, re.MULTILINE)

@@ -68,7 +68,7 @@ class Agent:
         self._rng = rng
         self._finder = ClassicFinder(table.store, random.Random(rng.random()))
         self._claims = Claims(settings, table, events, rng)
-        self._dependencies = Dependencies(settings, table, events, self._beat)
+        self._dependencies = Dependencies(settings, table, events, self._beat, self._claims.remember)
         self._slots = Slots(settings, RouteTable({}, None), self._now)
         self._routes = RouteTable({}, None)
         self._candidates = Candidates(self._now)
@@ -194,7 +194,7 @@ class Agent:
         self._blocked = bool(self._candidates)  # those left over wait for a slot
         hinted = await self._hinted(now)
         found = await self._table.do(self._finder.poll, self._settings.batch, self._wanted, now)
-        tasks = self._claims.not_seen_before({task.task_id: task for task in (*hinted, *found.tasks)}.values())
+        tasks = {task.task_id: task for task in (*hinted, *found.tasks)}.values()
         ready = [task for task in tasks if not task.is_waiting]
         waiting = [task for task in tasks if task.is_waiting]
         self._rng.shuffle(waiting)
@@ -216,7 +216,12 @@ class Agent:
         return [task for task in tasks if task.status is Status.PENDING and task.is_due(now) and self._wanted(task)]
 
     def _wanted(self, task: Task) -> bool:
-        """Whether a task could be started now, or waits and could be looked at. Notes one that only lacks a slot."""
+        """Whether a task could be started now, or waits and could be looked at. Notes one that only lacks a slot.
+
+        An entry that was tried lately is not: a page full of such, which the index still shows, must hide nothing behind it.
+        """
+        if self._claims.tried_lately(task):
+            return False
         if self._slots.takes(task.task_type) or (task.is_waiting and self._slots.knows(task.task_type)):
             return True
         if self._slots.knows(task.task_type):
@@ -263,8 +268,9 @@ class Agent:
         return self._now() - until
 
     async def _take_expired(self, tasks: Iterable[Task]) -> None:
+        held = {each.task.task_id for each in self._held.values()}
         for task in tasks:
-            if task.lock_token in self._held:
+            if task.task_id in held:  # the index may show a lease that it had before
                 continue
             if task.retries_left == 0:
                 await self._claims.bury(task)

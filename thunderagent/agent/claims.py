@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable
 
 from thunderagent import transitions
 from thunderagent.agent.decisions import DAY, retry_delays, settle, wait_before_start
@@ -36,10 +35,10 @@ class Claims:
         self._rng = rng
         self._seen: dict[_Entry, int] = {}
 
-    def not_seen_before(self, tasks: Iterable[Task]) -> list[Task]:
-        """Without the entries that were tried lately and have not changed since: the index has not caught up yet."""
-        forgotten = self._table.store.now() - self._settings.lease
-        return [task for task in tasks if self._seen.get(_entry(task), 0) <= forgotten]
+    def tried_lately(self, task: Task) -> bool:
+        """Whether this very entry was tried lately: then the index has not caught up yet."""
+        tried_at = self._seen.get(_entry(task))
+        return tried_at is not None and tried_at > self._table.store.now() - self._settings.lease
 
     def remember(self, task: Task) -> None:
         """Note that an entry is being tried."""

@@ -19,13 +19,19 @@ LOOKS = 50
 
 
 class Dependencies:
-    """Decides about waiting tasks that are due for a look. ``beat`` is called to show that the work goes on."""
+    """Decides about waiting tasks that are due for a look.
 
-    def __init__(self, settings: AgentSettings, table: Table, events: Events, beat: Callable[[], None]) -> None:
+    ``beat`` is called to show that the work goes on, ``remember`` with each entry whose write has been answered.
+    """
+
+    def __init__(
+        self, settings: AgentSettings, table: Table, events: Events, beat: Callable[[], None], remember: Callable[[Task], None]
+    ) -> None:
         self._settings = settings
         self._table = table
         self._events = events
         self._beat = beat
+        self._remember = remember
 
     async def look(self, tasks: Sequence[Task], *, room: int, takes: Callable[[Task], bool], now: int) -> list[Task]:
         """Those of the waiting tasks that may be claimed now, ``room`` at most, each with a slot; the rest is written down."""
@@ -63,6 +69,7 @@ class Dependencies:
         except StoreRejected as refused:
             self._events.trouble(f"writing the wait of {task.task_id}", refused)
             return
+        self._remember(task)  # the index shows it as it was for a while
         self._beat()  # many writes to a slow table are no stall
         if applied.ok:
             self._events.dependency(result, task, error)
