@@ -38,10 +38,12 @@ class Fault:
 
 
 def read_fault(error: Exception, region: str | None) -> Fault:
-    """Why the backlog could not be read. A table that is missing may well be in another region, so the region is named."""
+    """Why the backlog could not be read. A table that is missing may well be in another region, so the region is named.
+
+    A table that hangs ends some readings by our limit and some by those of their calls: one reason for both, or each cycle
+    would be news.
+    """
     words = _cut(str(error))
-    if isinstance(error, TimeoutError):
-        return Fault("ReadTimedOut", words or "Reading the backlog took too long.")
     if isinstance(error, TableMissing):
         return Fault("TableMissing", f"{words} Looked in {region or 'the region of the operator'}.")
     if isinstance(error, IndexMissing):

@@ -80,6 +80,7 @@ class Registry:
         self._counted = counted
         self._pools: dict[str, _Served] = {}
         self._unlisted = ""
+        self._untold = ""
         self.listed = asyncio.Event()
         """Set once the pools have been listed: their kind is known to the API server."""
 
@@ -192,9 +193,18 @@ class Registry:
             served.changed.clear()
             began, resource = now(), served.resource
             report = await cycles.run(resource)
-            self._tell(resource, report, now() - began)
+            self._measure(resource, report, now() - began)
             self._watchdog.expect(uid, within=report.pause + 2 * self._limits.cycle + self._limits.stall)
             await served.pause(report.pause)
+
+    def _measure(self, resource: Object, report: Report, seconds: float) -> None:
+        """What is only told must not cost a pool what its cycles remember: a mistake in it is logged, once."""
+        try:
+            self._tell(resource, report, seconds)
+        except Exception as error:
+            if repr(error) != self._untold:
+                log.exception("a cycle could not be told")
+            self._untold = repr(error)
 
 
 class _Served:

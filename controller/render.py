@@ -145,6 +145,10 @@ def _template(pool: Pool, namespace: str) -> Manifest:
         )
     if "serviceAccount" not in spec:  # its deprecated twin would bring a name back that the template no longer says
         spec.setdefault("serviceAccountName", "default")
+    if not spec.get("hostPID"):  # the API server refuses both
+        # As process 1 of its container, an agent that is told to end before it listens for signals would never hear of it: it
+        # would work on, and be killed in the middle of a task. Pods that are just starting are a scale-down's first victims.
+        spec.setdefault("shareProcessNamespace", True)
     _fill(spec, "securityContext", {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}})
     labels = (template.get("metadata") or {}).get("labels") or {}
     template["metadata"] = {**(template.get("metadata") or {}), "labels": {**labels, POOL_LABEL: pool.name}}

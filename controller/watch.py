@@ -25,6 +25,10 @@ OnEvent = Callable[[str | None, Mapping[str, Any]], None]
 BEGIN_BASE, BEGIN_CAP = 2.0, 30.0
 """Seconds before kopf is begun again, growing while it ends again."""
 
+IDENTITY = "thunderagent-operator"
+"""What kopf calls itself among its peers, of which there are none. Left to itself it looks up the name of the process's user,
+and ends where that has none, as in a container with a numeric user."""
+
 
 class Watch:
     """Calls ``on_event`` in kopf's thread with the kind of each event and the pool. ``namespaces``: none means all."""
@@ -55,7 +59,8 @@ class Watch:
 
     def _watch_once(self) -> None:
         scope: dict[str, Any] = {"namespaces": list(self._namespaces)} if self._namespaces else {"clusterwide": True}
-        kopf.run(registry=self._registry(), settings=_settings(), standalone=True, stop_flag=self._stop, **scope)
+        about: dict[str, Any] = {**scope, "identity": IDENTITY}
+        kopf.run(registry=self._registry(), settings=_settings(), standalone=True, stop_flag=self._stop, **about)
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
 POLICY: dict[str, object] = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -19,3 +25,30 @@ def flags(policy: str, log: str) -> dict[str, str]:
         "audit-log-mode": "blocking",
         "audit-log-maxsize": "10000",
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request for objects. ``at`` is in epoch seconds; ``resource`` has its subresource behind a slash."""
+
+    at: float
+    verb: str
+    group: str
+    resource: str
+    status: int
+    address: str
+
+
+def requests_of(log: Path, user: str, since: float = 0.0) -> Iterator[Request]:
+    """What a user has asked for objects, and nobody in that user's name, since a moment in epoch seconds."""
+    with log.open() as lines:
+        for line in lines:
+            if user in line:
+                entry = json.loads(line)
+                at = datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp()
+                about = entry.get("objectRef", {})
+                is_theirs = entry["user"]["username"] == user and "impersonatedUser" not in entry
+                if is_theirs and at >= since and "resource" in about:
+                    resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+                    status, address = entry["responseStatus"]["code"], entry["sourceIPs"][0]
+                    yield Request(at, entry["verb"], about.get("apiGroup", ""), resource, status, address)

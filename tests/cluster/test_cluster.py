@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import commands, gobuild
+from tests.cluster import audit, commands, gobuild
 from tests.cluster.built import control
 from tests.cluster.commands import wait_until
 from tests.cluster.errors import CommandFailed
@@ -251,12 +251,7 @@ def robot_name(kubectl: Kubectl) -> str:
 
 def audited(log: Path, user: str) -> set[tuple[str, str, int]]:
     """Verb, resource and status code of each request that a user made for objects."""
-    entries = [json.loads(line) for line in log.read_text().splitlines() if user in line]
-    return {
-        (entry["verb"], entry["objectRef"]["resource"], entry["responseStatus"]["code"])
-        for entry in entries
-        if entry["user"]["username"] == user and "impersonatedUser" not in entry and "resource" in entry.get("objectRef", {})
-    }
+    return {(request.verb, request.resource, request.status) for request in audit.requests_of(log, user)}
 
 
 def write_chart(directory: Path) -> Path:

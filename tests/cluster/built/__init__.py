@@ -56,4 +56,9 @@ def build_image(settings: Settings, record: Record, reference: str, context: Pat
     """Build with buildah and import the image into containerd."""
     layout = Layout(settings.state)
     archive = images.build(layout, reference, context, flags)
+    loaded = layout.run / "loaded" / archive.stem
+    if loaded.exists() and loaded.read_text() == images.identity(archive):
+        return
     containerd.load(namespace.require(layout), layout, archive)
+    loaded.parent.mkdir(exist_ok=True)
+    loaded.write_text(images.identity(archive))

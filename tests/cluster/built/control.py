@@ -30,10 +30,23 @@ def restart(state: Path, name: str) -> None:
     start(state, name)
 
 
-def kill_containers(state: Path, kubernetes_namespace: str) -> int:
-    """Kill (-9) the first process of every container of a namespace's pods; return how many. The kubelet restarts them."""
+def kill_containers(state: Path, kubernetes_namespace: str, pod: str | None = None) -> int:
+    """Kill (-9) the first process of every container of a namespace's pods, or of one of them; return how many. The kubelet
+    restarts them."""
     layout = Layout(state)
-    return containerd.kill_all(namespace.require(layout), layout, kubernetes_namespace)
+    return containerd.kill_all(namespace.require(layout), layout, kubernetes_namespace, pod)
+
+
+def pause_containers(state: Path, kubernetes_namespace: str, pod: str) -> int:
+    """Freeze the containers of a pod until `resume_containers`; return how many. Their connections stay, unanswered."""
+    layout = Layout(state)
+    return containerd.pause_all(namespace.require(layout), layout, kubernetes_namespace, pod)
+
+
+def resume_containers(state: Path, kubernetes_namespace: str, pod: str) -> int:
+    """Let the frozen containers of a pod go on; return how many."""
+    layout = Layout(state)
+    return containerd.resume_all(namespace.require(layout), layout, kubernetes_namespace, pod)
 
 
 ACTIONS: dict[str, Callable[[Path, str], None]] = {"stop": stop, "start": start, "restart": restart}

@@ -45,8 +45,10 @@ func enforceNetworkPolicies(command *cobra.Command, kubeconfig, node string) err
 	controller, err := networkpolicy.NewController(client,
 		factory.Networking().V1().NetworkPolicies(), factory.Core().V1().Namespaces(), factory.Core().V1().Pods(),
 		nil, nil, nil, nil,
-		// FailOpen: a test that waits for an answer must not hang because the judge has just started.
-		networkpolicy.Config{NodeName: node, QueueID: queueID, NRIdisabled: true, FailOpen: true})
+		// FailOpen: a test that waits for an answer must not hang because the judge has just started. NRI stays on although
+		// containerd here has no socket for it, which is logged once: turned off, v0.8.0 dereferences nil at the first packet
+		// whose address is no pod's, such as one of a pod that has just gone.
+		networkpolicy.Config{NodeName: node, QueueID: queueID, FailOpen: true})
 	if err != nil {
 		return err
 	}
