@@ -36,11 +36,11 @@ setup: .venv/.ready ## Fill .venv; every other target does so when it has to
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 .PHONY: test
-test: lint types contracts quick ## All checks, and all tests but those of `make processes`
+test: lint types contracts quick ## All checks, and all tests but those of the targets below
 
 .PHONY: quick
 quick: .venv/.ready ## These tests without the checks; ARGS goes to pytest: make quick ARGS='-k lease'
-	$(PYTEST) -m 'not processes and not e2e and not apiserver' $(ARGS)
+	$(PYTEST) -m 'not processes and not e2e and not apiserver and not simulation' $(ARGS)
 
 .PHONY: processes
 processes: .venv/.ready ## The tests that start real agents and kill some of them; ARGS goes to pytest
@@ -75,6 +75,10 @@ demo: .venv/.ready ## A pool makes reports from CSV files; INPUT=folder for your
 .PHONY: bench
 bench: .venv/.ready ## Measure throughput, cost of a task, and what an idle agent takes; ARGS goes to it
 	$(BIN)/python -m benchmarks $(ARGS)
+
+.PHONY: histories
+histories: .venv/.ready ## The simulation as CI runs it: a thousand seeds, and every rule taken away in turn; minutes
+	$(PYTEST) -m simulation tests/simulation $(ARGS)
 
 .PHONY: sim
 sim: .venv/.ready ## Simulate a thousand histories under faults, or SEEDS=n of them, or replay SEED=n; ARGS goes to it

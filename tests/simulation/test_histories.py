@@ -17,6 +17,8 @@ from tests.simulation.known import KNOWN, Known, known
 from tests.simulation.plan import plan
 from tests.simulation.shrink import shrink
 
+pytestmark = pytest.mark.simulation
+
 SEEDS = 1000
 CHUNK = 20
 

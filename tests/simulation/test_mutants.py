@@ -17,6 +17,8 @@ from tests.simulation.noticed import NOTICED, UNNOTICED
 from tests.simulation.plan import plan
 from tests.simulation.test_histories import SEEDS
 
+pytestmark = pytest.mark.simulation
+
 
 @pytest.mark.parametrize(
     "mutant",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.simulation.stress import SLOTS, stress
+
+pytestmark = pytest.mark.simulation
 
 
 def test_no_task_runs_twice_while_all_agents_live() -> None:
