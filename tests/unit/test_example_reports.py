@@ -7,6 +7,7 @@ import sqlite3
 import statistics
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from importlib.util import find_spec
@@ -548,7 +549,9 @@ class Link:
 
 
 def running(new: NewTask, link: Link, progress: Mapping[str, Any] | None = None) -> RunningTask:
-    task = Task(new.task_id, Status.RUNNING, dict(new.payload), new.task_type, progress=progress)
+    payload = dict(new.payload)
+    record = {"taskId": new.task_id, "payload": payload}
+    task = Task(new.task_id, Status.RUNNING, payload, new.task_type, progress=progress, record=record)
     return RunningTask(task, link)
 
 
@@ -588,8 +591,10 @@ def test_a_second_run_of_an_import_goes_on_from_the_survey_of_the_first(tmp_path
 
 
 def test_a_file_with_more_columns_than_a_checkpoint_can_hold_is_imported_all_the_same(tmp_path: Path) -> None:
-    names = ",".join(f"{'column' * 200} {number}" for number in range(400))  # an item may have 400 KB
+    names = ",".join(f"{'column' * 10} {number}" for number in range(400))
     new = make_plan([write(tmp_path / "it.csv", f"{names}\n{','.join('1' * 400)}\n")], tmp_path).tasks[0]
+    full = "x" * 385_000  # an item has 400 KB
+    new = replace(new, payload={**new.payload, "full": full})
     link = Link()
     assert handle(running(new, link))["columns"] == 400
     assert not link.saved
