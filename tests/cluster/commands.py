@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ def run(*argv: str | Path, stdin: str | None = None, env: Mapping[str, str] | No
     """
     words = [str(word) for word in argv]
     try:
-        ended = subprocess.run(words, input=stdin, env=env, cwd=cwd, text=True, capture_output=True, check=False)
+        ended = subprocess.run(words, input=stdin, env=_with_sbin(env), cwd=cwd, text=True, capture_output=True, check=False)
     except FileNotFoundError as absent:
         raise ClusterError(f"{words[0]} is not on the PATH.") from absent
     if ended.returncode != 0:
@@ -32,10 +33,17 @@ def run(*argv: str | Path, stdin: str | None = None, env: Mapping[str, str] | No
 def succeeds(*argv: str | Path, env: Mapping[str, str] | None = None) -> bool:
     """Whether a program runs and ends without an error; False too when it is not there or hangs for 20 s."""
     try:
-        ended = subprocess.run([str(word) for word in argv], env=env, capture_output=True, check=False, timeout=20)
+        ended = subprocess.run([str(word) for word in argv], env=_with_sbin(env), capture_output=True, check=False, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return ended.returncode == 0
+
+
+def _with_sbin(env: Mapping[str, str] | None) -> dict[str, str]:
+    """The environment, with the places of iptables, modprobe and debootstrap, which not every PATH of root has."""
+    whole = dict(os.environ if env is None else env)
+    whole["PATH"] = ":".join([*whole.get("PATH", os.defpath).split(":"), "/usr/local/sbin", "/usr/sbin", "/sbin"])
+    return whole
 
 
 def say(text: str) -> None:
