@@ -101,7 +101,7 @@ def _namespace(administrator: Kubectl, name: str) -> Iterator[Kubectl]:
     try:
         yield administrator.within(name)
     finally:
-        administrator("delete", "namespace", name, "--wait=false")
+        administrator("delete", "namespace", name, "--ignore-not-found", "--wait=false")
 
 
 @pytest.fixture(scope="module")
