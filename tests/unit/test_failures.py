@@ -60,6 +60,7 @@ def reply(code: str, message: str = "", status: int = 400) -> ClientError:
         pytest.param(ParamValidationError(report="Limit"), StoreRejected, id="a request that was not sent"),
         pytest.param(reply("InternalServerError", status=500), StoreUnavailable, id="a server error"),
         pytest.param(reply("503", "Service Unavailable", status=503), StoreUnavailable, id="a proxy that has no server"),
+        pytest.param(reply("408", "Request Timeout", status=408), StoreUnavailable, id="a server that gives up a connection"),
         pytest.param(reply("", status=0), StoreUnavailable, id="a reply that says nothing"),
         pytest.param(EndpointConnectionError(endpoint_url=URL), StoreUnavailable, id="no connection"),
         pytest.param(ConnectTimeoutError(endpoint_url=URL), StoreUnavailable, id="no connection in time"),

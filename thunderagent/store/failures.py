@@ -94,6 +94,12 @@ def _translate_reply(error: ClientError, operation: str, table: str) -> StoreErr
         )
     if code in _PASSING:
         return StoreUnavailable(f"{operation} on {table} met another write of the item ({code}): {text}", operation=operation)
-    if code == "ValidationException" or (400 <= status < 500 and code not in {"", "400"}):
+    if code == "ValidationException" or (400 <= status < 500 and not _is_unnamed(code)):
         return StoreRejected(f"DynamoDB refused {operation} on {table} ({code}): {text}", operation=operation)
     return StoreUnavailable(f"{operation} on {table} failed with HTTP {status} ({code}): {text}", operation=operation)
+
+
+def _is_unnamed(code: str) -> bool:
+    """Whether a reply names no error: botocore then takes the HTTP status. A server or proxy between has spoken, such as one that
+    gives up a connection with 408, and has refused nothing for good."""
+    return not code or code.isdecimal()
