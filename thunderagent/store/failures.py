@@ -100,6 +100,6 @@ def _translate_reply(error: ClientError, operation: str, table: str) -> StoreErr
 
 
 def _is_unnamed(code: str) -> bool:
-    """Whether a reply names no error: botocore then takes the HTTP status. A server or proxy between has spoken, such as one that
-    gives up a connection with 408, and has refused nothing for good."""
+    """Whether a reply names no error, so that botocore takes the HTTP status: a proxy, or a server that gives up a connection, has
+    refused nothing for good."""
     return not code or code.isdecimal()
