@@ -100,6 +100,8 @@ def _translate_reply(error: ClientError, operation: str, table: str) -> StoreErr
 
 
 def _is_unnamed(code: str) -> bool:
-    """Whether a reply names no error, so that botocore takes the HTTP status: a proxy, or a server that gives up a connection, has
-    refused nothing for good."""
+    """Whether a reply names no error, so that botocore takes the HTTP status.
+
+    A proxy has spoken then, or a server that gives up a connection: nothing has been refused for good.
+    """
     return not code or code.isdecimal()
