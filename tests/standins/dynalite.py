@@ -1,5 +1,8 @@
 """dynalite, a DynamoDB written in JavaScript: a second opinion beside moto, with code that shares nothing with it.
 
+Its index knows an item by the key of the index and 24 bits of the hash of the item's own key. So of some hundred items with one
+createdAt two may, once in some thousand tables, share an entry, and one of them is never found.
+
 It is installed with npm at the versions of ``package-lock.json``, once for each state of that file, into a folder of
 the repository that git ignores.
 """
