@@ -42,8 +42,8 @@ class Backlog:
 def make_backlog(server: Server, count: int) -> Backlog:
     """A new table with ``count`` ready tasks, all of which the index shows.
 
-    dynalite 4.0 keys an index entry by createdAt and 24 bits of the taskId's hash. Once in some thousand backlogs two tasks of one
-    second share an entry, which goes with the first of them, and nobody finds the second; such a backlog is made anew.
+    dynalite 4.0 keys an index entry by createdAt and 24 bits of the taskId's hash. Once in some thousand backlogs two tasks of
+    one second share an entry, which goes with the first of them, and nobody finds the second; such a backlog is made anew.
     """
     while True:
         backlog = _make(server, count)
