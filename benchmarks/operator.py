@@ -21,6 +21,7 @@ from benchmarks.backlog import PAYLOAD, make_backlog
 from benchmarks.processes import resident_mb
 from benchmarks.report import Figure, Goal
 from benchmarks.servers import Server
+from controller.errors import ObjectMissing
 from controller.kube import POOLS, Api
 from controller.names import API_VERSION, KIND, PLURAL
 from tests.apiserver.alone import ApiServerAlone, serve_pools
@@ -43,15 +44,11 @@ class Bench:
     def create_pool(self, name: str) -> TableSettings:
         """A pool without work, and its table."""
         table = make_backlog(self._server, 0).table
-        container = {
-            "name": "agent",
-            "image": "app:1",
-        }
         spec = {
             "queue": {"table": table.table, "endpoint": table.endpoint, "region": "us-east-1"},
             "scaling": {"maxReplicas": 1000, "tasksPerReplica": 1, "pollSeconds": POLL},
             "agent": {"handler": "app:handle"},
-            "template": {"spec": {"containers": [container]}},
+            "template": {"spec": {"containers": [{"name": "agent", "image": "app:1"}]}},
         }
         body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec}
         self._api.call("POST", f"{POOLS}/namespaces/default/{PLURAL}", body=body, timeout=10.0)
@@ -59,10 +56,11 @@ class Bench:
 
     def replicas(self, name: str) -> int:
         """What the pool's Deployment asks for; -1 where there is none."""
-        for deployment in self._api.all("/apis/apps/v1/namespaces/default/deployments"):
-            if deployment["metadata"]["name"] == name:
-                return int(deployment["spec"]["replicas"])
-        return -1
+        try:
+            deployment = self._api.call("GET", f"/apis/apps/v1/namespaces/default/deployments/{name}", timeout=10.0)
+        except ObjectMissing:
+            return -1
+        return int(deployment["spec"]["replicas"])
 
     def wait_for_replicas(self, name: str, count: int) -> None:
         deadline = time.monotonic() + PATIENCE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import socket
 import subprocess
 import time
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from controller.errors import ClusterError
 from controller.kube import POOLS, Api
 from controller.names import GROUP, PLURAL
 from controller.resource import custom_resource_definition
+from tests.standins.ports import free_ports
 
 _START_SECONDS = 120.0
 _STOP_SECONDS = 10.0
@@ -74,7 +74,7 @@ class ApiServerAlone:
         return self._folder / "certificates" / "apiserver.crt"
 
     def _start(self) -> None:
-        clients, peers, self._port = _free_ports(3)
+        clients, peers, self._port = free_ports(3)
         etcd = f"http://127.0.0.1:{clients}"
         peer = f"http://127.0.0.1:{peers}"
         self._run(
@@ -134,14 +134,6 @@ class ApiServerAlone:
                 process.kill()
                 process.wait()
         self._processes.clear()
-
-
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
 
 
 def serve_pools(api: Api) -> None:

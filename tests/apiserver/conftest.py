@@ -43,8 +43,7 @@ def side(request: pytest.FixtureRequest) -> Iterator[Side]:
     if request.param == "small":
         yield Small()
         return
-    with ThreadPoolExecutor(4) as threads:
-        yield Real(request.getfixturevalue("server").api(), threads, f"test-{secrets.token_hex(4)}")
+    yield request.getfixturevalue("real")
 
 
 @pytest.fixture

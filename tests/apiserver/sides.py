@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -80,8 +79,6 @@ class Real:
         return self._post(f"{POOLS}/namespaces/{self.namespace}/{PLURAL}", body)
 
     def scale_as_somebody(self, name: str, replicas: int) -> None:
-        deployment = asyncio.run(self.cluster.deployment(self.namespace, name))
-        assert deployment is not None
         path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{name}"
         body = {"spec": {"replicas": replicas}}
         query = [("fieldManager", "somebody")]

@@ -17,6 +17,7 @@ from typing import Self
 
 from tests.standins.dynalite import StandInUnavailable
 from tests.standins.installs import install_once
+from tests.standins.ports import free_ports
 
 _REPOSITORY = Path(__file__).parents[2]
 _REQUIREMENTS = _REPOSITORY / "requirements" / "ministack.txt"
@@ -35,7 +36,7 @@ class Ministack:
 
     def __enter__(self) -> Self:
         program = _installed() / "bin" / "ministack"
-        port = _free_port()
+        (port,) = free_ports(1)
         settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "SERVICES": "dynamodb", "IOT_MQTT_ENABLED": "0"}
         self._process = subprocess.Popen(
             [program], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | settings
@@ -89,9 +90,3 @@ def _run(*command: str) -> None:
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True, text=True)
     except subprocess.CalledProcessError as failed:
         raise StandInUnavailable(f"{' '.join(command)} failed:\n{failed.stderr}") from failed
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
