@@ -91,6 +91,32 @@ def test_a_retry_waits_as_its_type_says(own: dict[str, float], longest: float) -
     assert min(waits) < max(waits) or longest == 1
 
 
+# --- what a handler enqueues ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ahead", "tried_after"), [(0, 0), (1, 1), (2, 2), (3, None)])
+def test_a_task_of_a_clock_that_is_ahead_is_tried_once_it_is_due_here(
+    router: Router, ahead: int, tried_after: int | None
+) -> None:
+    world = World()
+    tried: list[float] = []
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        settings = replace(SETTINGS, wait_busy=600, wait_quiet=600, wait_idle=600)
+        agent, _, _ = world.agent("A", settings, router, lambda run: tried.append(loop.time()))
+        running = asyncio.create_task(agent.run())
+        await asyncio.sleep(10)  # its only poll for ten minutes is over
+        world.queue.enqueue({}, task_id="t", not_before=world.store.now() + ahead)
+        hinted_at = loop.time()
+        agent.hint("t")
+        await asyncio.sleep(60)
+        assert [at - hinted_at for at in tried] == ([] if tried_after is None else [pytest.approx(tried_after, abs=0.1)])
+        running.cancel()
+
+    world.run(scenario)
+
+
 # --- outages ----------------------------------------------------------------------------------------------------------------
 
 

@@ -44,6 +44,8 @@ HEARTBEAT = 60.0
 POLL_BACKOFF_BASE, POLL_BACKOFF_CAP = 1.0, 30.0
 HINTS = 1000
 """Ids just enqueued here that are remembered, to be tried before the index shows them."""
+CLOCKS_APART = 2
+"""Seconds by which two clocks that were set by the table's replies may differ, both rounded to whole seconds."""
 
 LAST_WRITES = 30.0
 """Seconds after a drain in which outcomes may still be written; what cannot be is left to the end of its lease."""
@@ -212,8 +214,16 @@ class Agent:
         if not ids:
             return []
         read = await self._table.do(self._table.store.get_many, ids)
-        tasks = read.found.values()
-        return [task for task in tasks if task.status is Status.PENDING and task.is_due(now) and self._wanted(task)]
+        pending = [task for task in read.found.values() if task.status is Status.PENDING]
+        self._hint_when_due(task for task in pending if not task.is_due(now))
+        return [task for task in pending if task.is_due(now) and self._wanted(task)]
+
+    def _hint_when_due(self, tasks: Iterable[Task]) -> None:
+        """Whoever enqueued a task reads another clock, so it may be due here only a moment later."""
+        for task in tasks:
+            seconds = (task.lock_time or 0) - self._table.store.now()
+            if seconds <= CLOCKS_APART:
+                asyncio.get_running_loop().call_later(seconds, self.hint, task.task_id)
 
     def _wanted(self, task: Task) -> bool:
         """Whether a task could be started now, or waits and could be looked at. Notes one that only lacks a slot.
