@@ -10,7 +10,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
-SHELL_SCRIPTS := .ci/run scripts/check-wheel scripts/node-bin scripts/prometheus-bin scripts/python scripts/uv
+SHELL_SCRIPTS := .ci/run scripts/attempts scripts/check-wheel scripts/node-bin scripts/prometheus-bin scripts/python scripts/uv
 export PYTHON INPUT
 
 .PHONY: help
@@ -34,6 +34,8 @@ setup: .venv/.ready ## Fill .venv; every other target does so when it has to
 # --- tests and checks ---------------------------------------------------------------------------------------------------
 
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
+# 2: tests that start real programs are tried once more where they fail, which is told; CI does so on machines it shares.
+ATTEMPTS ?= 1
 
 .PHONY: test
 test: lint types contracts quick ## All checks, and all tests but those of the targets below
@@ -44,7 +46,7 @@ quick: .venv/.ready ## These tests without the checks; ARGS goes to pytest: make
 
 .PHONY: processes
 processes: .venv/.ready ## The tests that start real agents and kill some of them; ARGS goes to pytest
-	$(PYTEST) -m processes $(ARGS)
+	scripts/attempts $(ATTEMPTS) $(PYTEST) -m processes $(ARGS)
 
 .PHONY: lint
 lint: .venv/.ready ## ruff and shellcheck: style and format

@@ -29,6 +29,6 @@ cluster-check: setup ## See that it does what the end-to-end tests rely on
 
 .PHONY: e2e
 e2e: setup ## All of ThunderAgent on that cluster, about half an hour; ARGS goes to pytest: make e2e ARGS='-k pause'
-	CLUSTER_REQUIRED=1 $(BIN)/python -m pytest -m 'e2e or apiserver' tests/apiserver tests/e2e -rP --durations=10 $(ARGS)
+	CLUSTER_REQUIRED=1 scripts/attempts $(ATTEMPTS) $(BIN)/python -m pytest -m 'e2e or apiserver' tests/apiserver tests/e2e -rP --durations=10 $(ARGS)
 
 clean: cluster-down
