@@ -19,12 +19,14 @@ from typing import Any
 from benchmarks.backlog import PAYLOAD
 from benchmarks.report import Figure, Goal
 from thunderagent import transitions
+from thunderagent.store.layout import CLASSIC, PROJECTED, Way, dispatch_layout
 from thunderagent.store.memory import MemoryStore
-from thunderagent.task import Outcome, OutcomeKind
+from thunderagent.task import Attr, Outcome, OutcomeKind
 from thunderagent.transitions import Lease, Transition
 from thunderagent.values import encode, record_size
 
 UNIT_BYTES = 1024
+LEASE, RENEW = 300, 60
 NOW = 1_800_000_000
 TASK_ID = "5f0c6a4e9b8d4c1e8f3a2b7d6c5e4f3a"
 OWNER = "reports/reports-7c9d8f6b5-x2x9k/0f5e2c1a-1111-2222-3333-444455556666-a1b2c3"
@@ -34,9 +36,11 @@ Item = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index by the attributes of its key. It projects all attributes, so every change of an item changes its entry."""
+    """An index by the attributes of its key, and what else it projects: a write that changes none of it costs it nothing."""
 
     keys: tuple[str, ...]
+    projected: frozenset[str] | None = None
+    """None: every attribute."""
 
     def entry_units(self, before: Item, after: Item) -> int:
         """Units for the entry of an item that changes from ``before`` to ``after``."""
@@ -46,13 +50,22 @@ class Index:
         return sum(size_units(entry) for entry in (old, new) if entry is not None)
 
     def _entry(self, item: Item) -> Item | None:
-        return item if all(key in item for key in self.keys) else None
+        if not all(key in item for key in self.keys):
+            return None
+        if self.projected is None:
+            return item
+        return {name: value for name, value in item.items() if name in self.projected or name in (*self.keys, Attr.TASK_ID)}
 
     def _key(self, item: Item) -> tuple[Any, ...]:
         return tuple(item[key] for key in self.keys)
 
 
-CLASSIC = Index(("status", "createdAt"))
+CLASSIC_INDEX = Index(("status", "createdAt"))
+INDEXES = {
+    Way.CLASSIC: CLASSIC_INDEX,
+    Way.DISPATCH: Index(("dispatch", "dueAt"), frozenset(attr.value for attr in PROJECTED)),
+}
+LAYOUTS = {Way.CLASSIC: CLASSIC, Way.DISPATCH: dispatch_layout()}
 
 
 def size_units(item: Item) -> int:
@@ -60,49 +73,65 @@ def size_units(item: Item) -> int:
     return max(1, math.ceil(record_size(item) / UNIT_BYTES))
 
 
-def write_units(before: Item, after: Item, indexes: Iterable[Index] = (CLASSIC,)) -> int:
+def write_units(before: Item, after: Item, indexes: Iterable[Index] = (CLASSIC_INDEX,)) -> int:
     """Units of one write that changes an item (empty: not there) from ``before`` to ``after``."""
     return max(size_units(before), size_units(after)) + sum(index.entry_units(before, after) for index in indexes)
 
 
-def task_units(renewals: int) -> int:
-    """Units of a task from enqueue to SUCCESS on the classic layout, with so many renewals."""
-    store = MemoryStore(lambda: NOW)
-    units = _units_of(store, transitions.enqueue(TASK_ID, PAYLOAD, now=NOW, token="e" * 32))
-    task = store.get(TASK_ID)
+def task_units(renewals: int, way: Way = Way.CLASSIC) -> int:
+    """Units of a task from enqueue to SUCCESS on a layout, with so many renewals."""
+    table = _Metered(way)
+    table.apply(transitions.enqueue(TASK_ID, PAYLOAD, now=NOW, token="e" * 32))
+    task = table.store.get(TASK_ID)
     assert task is not None
-    units += _units_of(store, transitions.claim(task, now=NOW, lease_end=NOW + 300, owner=OWNER, token="c" * 32))
-    lease = Lease(task, "c" * 32, OWNER, NOW, (NOW + 300,))
+    table.apply(transitions.claim(task, now=NOW, lease_end=NOW + LEASE, owner=OWNER, token="c" * 32))
+    lease, look_at = Lease(task, "c" * 32, OWNER, NOW, (NOW + LEASE,)), NOW + LEASE
     for number in range(1, renewals + 1):
-        lease_end = NOW + 300 + 60 * number
-        units += _units_of(store, transitions.renew(lease.trying(lease_end), lease_end=lease_end))
-        lease = lease.renewed(lease_end)
+        now = NOW + RENEW * number
+        moved = now + LEASE if look_at <= now + RENEW else None
+        table.apply(transitions.renew(lease.trying(now + LEASE), lease_end=now + LEASE, look_at=moved))
+        lease, look_at = lease.renewed(now + LEASE), moved or look_at
     ended = Outcome(OutcomeKind.SUCCESS, {"pages": 12, "file": "stocks-2026-11.html"})
-    return units + _units_of(store, transitions.complete(lease, ended, now=NOW + 60 * renewals, expires_at=NOW + 14 * 86400))
+    table.apply(transitions.complete(lease, ended, now=NOW + RENEW * renewals, expires_at=NOW + 14 * 86400))
+    return table.units
 
 
-def _units_of(store: MemoryStore, transition: Transition) -> int:
-    before = _item(store, transition.task_id)
-    if not store.apply(transition).ok:
-        raise RuntimeError(f"The write {transition.name} was refused.")
-    return write_units(before, _item(store, transition.task_id))
+class _Metered:
+    """A table that adds up what its writes cost."""
 
+    def __init__(self, way: Way) -> None:
+        self.store = MemoryStore(lambda: NOW, LAYOUTS[way])
+        self.units = 0
+        self._index = INDEXES[way]
 
-def _item(store: MemoryStore, task_id: str) -> dict[str, Any]:
-    return {name: encode(value, name) for name, value in store.records().get(task_id, {}).items()}
+    def apply(self, transition: Transition) -> None:
+        before = self._item(transition.task_id)
+        if not self.store.apply(transition).ok:
+            raise RuntimeError(f"The write {transition.name} was refused.")
+        self.units += write_units(before, self._item(transition.task_id), (self._index,))
+
+    def _item(self, task_id: str) -> dict[str, Any]:
+        return {name: encode(value, name) for name, value in self.store.records().get(task_id, {}).items()}
 
 
 def measure() -> list[Figure]:
-    """Units a task without a renewal, with one, and with ten."""
-    rows = ((0, "no renewal", 8), (1, "one renewal", 10), (10, "ten renewals", 28))
+    """Units a task without a renewal, with one, and with ten, on each layout."""
+    rows = (
+        (Way.CLASSIC, 0, "no renewal", 8),
+        (Way.CLASSIC, 1, "one renewal", 10),
+        (Way.CLASSIC, 10, "ten renewals", 28),
+        (Way.DISPATCH, 0, "no renewal", 7),
+        (Way.DISPATCH, 1, "one renewal", 8),
+        (Way.DISPATCH, 10, "ten renewals", 21),
+    )
     return [
         Figure(
-            f"write units a task, {text}",
-            task_units(renewals),
+            f"write units a task, {text}, {way}",
+            task_units(renewals, way),
             "units",
             "one put, one claim, one completion, and what the index costs",
-            "an item below 1 KB on the classic index; computed from the writes by DynamoDB's documented rules",
+            f"an item below 1 KB on the {way} layout; computed from the writes by DynamoDB's documented rules",
             Goal(goal),
         )
-        for renewals, text, goal in rows
+        for way, renewals, text, goal in rows
     ]

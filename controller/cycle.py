@@ -183,6 +183,7 @@ class PoolCycle:
             settings=table_settings(pool),
             needed=tasks_needed(rules),
             task_types=frozenset(pool.spec.queue.task_types),
+            queue=pool.spec.queue.name,
             identity=_identity(resource),
             poll=pool.spec.scaling.poll_seconds,
         )

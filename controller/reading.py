@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from thunderagent.errors import StoreUnavailable
@@ -18,6 +19,7 @@ from thunderagent.settings import TableSettings
 from thunderagent.store.backlog import Backlog, BacklogReader
 from thunderagent.store.base import Applied, BatchRead, Cursor, Page, Store
 from thunderagent.store.classic import Wanted
+from thunderagent.store.layout import Layout
 from thunderagent.task import Status, Task
 from thunderagent.transitions import Transition
 
@@ -38,7 +40,7 @@ class ReadTimedOut(StoreUnavailable, TimeoutError):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a pool asks of its table: tasks to count up to, the types that it can claim, and the readings it shares.
+    """What a pool asks of its table: tasks to count up to, the queue and types that it claims, and the readings it shares.
 
     ``poll``: seconds between two readings; one that is younger and that the pool has not had yet is as good as a new one.
     """
@@ -46,6 +48,7 @@ class Ask:
     settings: TableSettings
     needed: int
     task_types: frozenset[str]
+    queue: str
     identity: str
     poll: float
 
@@ -150,7 +153,7 @@ class _Table:
     def _join(self, uid: str, ask: Ask) -> _Member:
         member = self._members.get(uid)
         if member is None or member.ask != ask:
-            reader = BacklogReader(self._pages, self._rng, _wanted(ask))
+            reader = BacklogReader(self._pages, self._rng, _wanted(ask), ask.queue)
             self._members[uid] = member = _Member(ask, reader, had=self._latest.number)
         return member
 
@@ -206,10 +209,19 @@ class _Pages:
         return self.time
 
     def page(self, status: Status, *, limit: int, cursor: Cursor | None = None, newest_first: bool = False) -> Page:
-        key = (status, newest_first, repr(sorted(cursor.items(), key=str)) if cursor is not None else None)
+        read = partial(self.inner.page, status, cursor=cursor, newest_first=newest_first)
+        return self._shared((status, newest_first, _text(cursor)), read, limit)
+
+    def layout(self) -> Layout:
+        return self.inner.layout()
+
+    def entries(self, partition: str, *, limit: int, until: int | None = None, cursor: Cursor | None = None) -> Page:
+        read = partial(self.inner.entries, partition, until=until, cursor=cursor)
+        return self._shared((partition, until, _text(cursor)), read, limit)
+
+    def _shared(self, key: tuple[Any, ...], read: Callable[..., Page], limit: int) -> Page:
         if key not in self.pages:
-            limit = max(limit, self.needed)
-            self.pages[key] = self.inner.page(status, limit=limit, cursor=cursor, newest_first=newest_first)
+            self.pages[key] = read(limit=max(limit, self.needed))
         return self.pages[key]
 
     def lease_end(self, seconds: float) -> int:
@@ -223,6 +235,10 @@ class _Pages:
 
     def apply(self, transition: Transition, *, want_task: bool = False) -> Applied:
         return self.inner.apply(transition, want_task=want_task)
+
+
+def _text(cursor: Cursor | None) -> str | None:
+    return None if cursor is None else repr(sorted(cursor.items(), key=str))
 
 
 def table_settings(pool: Pool) -> TableSettings:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from thunderagent.errors import StoreUnavailable
 from thunderagent.store import Applied, BatchRead, Cursor, Page, Store
+from thunderagent.store.layout import Layout
 from thunderagent.task import Status, Task
 from thunderagent.transitions import Transition
 
@@ -63,3 +64,10 @@ class UnreliableStore:
     def page(self, status: Status, *, limit: int, cursor: Cursor | None = None, newest_first: bool = False) -> Page:
         self.pages += 1
         return self.inner.page(status, limit=limit, cursor=cursor, newest_first=newest_first)
+
+    def layout(self) -> Layout:
+        return self.inner.layout()
+
+    def entries(self, partition: str, *, limit: int, until: int | None = None, cursor: Cursor | None = None) -> Page:
+        self.pages += 1
+        return self.inner.entries(partition, limit=limit, until=until, cursor=cursor)

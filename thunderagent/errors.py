@@ -73,6 +73,13 @@ class DependencyUnknown(TaskStateError):
     """A task of ``depends_on`` is not in the table. Enqueue it first, or pass ``check_dependencies=False``."""
 
 
+class NoReport(ThunderAgentError):
+    """There is nothing to make a report of: the source cannot be asked, or knows nothing of the pool in that time.
+
+    The message says which, and what to do.
+    """
+
+
 class WaitTimeout(ThunderAgentError, TimeoutError):
     """The task had not ended when the time given to ``wait`` was over. It goes on; wait again or look at it."""
 
@@ -124,6 +131,10 @@ class TableMissing(StoreError):
 
 class TableExists(StoreError):
     """A table of this name is there already, so it was not created. Nothing was changed."""
+
+
+class LayoutChanged(StoreError):
+    """Somebody else is changing the layout of the table. Nothing was changed."""
 
 
 class IndexMissing(StoreError):

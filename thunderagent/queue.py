@@ -34,14 +34,24 @@ from thunderagent.settings import QueueSettings, TableSettings, from_environment
 from thunderagent.store.backlog import Backlog, BacklogReader
 from thunderagent.store.base import Applied, BatchRead, Store
 from thunderagent.store.dynamo import DynamoStore
-from thunderagent.task import DEPENDS_ON, Attr, ErrorType, Status, Task, as_number, as_str, dependency_ids, is_plain_number
+from thunderagent.store.layout import RESERVED_IDS
+from thunderagent.task import (
+    DEFAULT_QUEUE,
+    DEPENDS_ON,
+    TASK_ID_BYTES,
+    Attr,
+    ErrorType,
+    Status,
+    Task,
+    as_number,
+    as_str,
+    dependency_ids,
+    is_plain_number,
+)
 from thunderagent.transitions import Transition
 from thunderagent.values import ITEM_BYTES, RUN_BYTES, encode, record_size, size_of
 
 DAY = 86400
-TASK_ID_BYTES = 2048
-"""DynamoDB's limit for a partition key."""
-
 WRITE_TRIES = 5
 """Tries of one write that got no reply, beyond those inside boto3. The same token makes them one write."""
 
@@ -52,6 +62,9 @@ SECONDS_LIMIT = 10**11
 CHANGED_TRIES = 10
 WAIT_FIRST, WAIT_LONGEST = 0.1, 5.0
 STATS_LIMIT = 1000
+SCAN_PAGES = 10
+"""Pages read for a count of ended tasks where only a scan finds them."""
+
 PAGE = 100
 
 IfExists = Literal["raise", "return"]
@@ -73,6 +86,7 @@ class NewTask:
     delay: float | None = None
     not_before: float | None = None
     depends_on: str | Collection[str] = ()
+    queue: str = DEFAULT_QUEUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +143,15 @@ class TaskQueue:
         delay: float | None = None,
         not_before: float | None = None,
         depends_on: str | Collection[str] = (),
+        queue: str = DEFAULT_QUEUE,
         check_dependencies: bool = True,
         if_exists: IfExists = "raise",
     ) -> Task:
         """Put a task into the table and return it.
 
         ``task_id`` is the task's identity: enqueueing it twice runs it once. ``delay`` (seconds) or ``not_before`` (epoch
-        seconds) keep it from running earlier; ``depends_on`` names tasks that must have ended well first.
+        seconds) keep it from running earlier; ``depends_on`` names tasks that must have ended well first. ``queue`` is one of
+        those that the table has.
 
         Raises TaskExists for an id that is taken (``if_exists="return"`` gives back the task that has it), InvalidInput for an
         argument that is not what it has to be, DependencyUnknown for a dependency that is not in the table, InvalidValue or
@@ -146,7 +162,7 @@ class TaskQueue:
             raise InvalidInput(f"if_exists is {if_exists!r}; it must be 'raise' or 'return'.")
         payload = {} if payload is None else payload
         task_id = new_token() if task_id is None else task_id
-        new = NewTask(payload, task_id, task_type, max_retry, delay, not_before, depends_on)
+        new = NewTask(payload, task_id, task_type, max_retry, delay, not_before, depends_on, queue)
         self._check_all([new], check_dependencies)
         applied = self._enqueue(new)
         if applied.ok or if_exists == "return":
@@ -295,6 +311,7 @@ class TaskQueue:
             not_before=_not_before(new, now),
             task_type=new.task_type,
             max_retry=self._settings.max_retry if new.max_retry is None else new.max_retry,
+            queue=new.queue,
         )
         _check_size(transition.puts)
         applied = self._apply(transition)
@@ -327,10 +344,20 @@ class TaskQueue:
     def _check_all(self, tasks: Sequence[NewTask], check_dependencies: bool) -> None:
         for new in tasks:
             _check(new)
+        for queue in {new.queue for new in tasks}:
+            self._check_queue(queue)
         if check_dependencies:
             known = {new.task_id for new in tasks}
             for start in range(0, len(tasks), PAGE):
                 self._check_dependencies(tasks[start : start + PAGE], known)
+
+    def _check_queue(self, queue: str) -> None:
+        queues = self.store.layout().queues
+        if queue not in queues:
+            raise InvalidInput(
+                f"The table has no queue {queue}; it has {', '.join(queues)}. "
+                f"`thunderagent table migrate --queue {queue}` adds it."
+            )
 
     def _of_new_tasks(self, tasks: Sequence[NewTask], missing: Set[str]) -> list[str]:
         """Those of the missing dependencies that a task needs which is not in the table itself: one that is was checked before,
@@ -370,11 +397,14 @@ class TaskQueue:
                 return
 
     def _count(self, status: Status, limit: int) -> tuple[int, bool]:
-        count, cursor = 0, None
+        count, pages, cursor = 0, 0, None
+        scans = status.is_final and not self.store.layout().classic_index
+        most = SCAN_PAGES if scans else math.inf
         while True:
             page = self.store.page(status, limit=limit - count, cursor=cursor)
             count, cursor = count + len(page.tasks), page.cursor
-            if cursor is None or count >= limit:
+            pages += 1
+            if cursor is None or count >= limit or pages >= most:
                 return count, cursor is not None
 
     def _expires_at(self, now: int) -> int:
@@ -421,12 +451,16 @@ def _check(new: Any) -> None:
     if not isinstance(new, NewTask):
         raise InvalidInput(f"enqueue_many was given a {type(new).__name__}; it takes NewTask objects.")
     _checked_id(new.task_id)
+    if new.task_id in RESERVED_IDS:
+        raise InvalidInput(f"The id {new.task_id} is the table's own. Use another one.")
     if not isinstance(new.payload, Mapping):
         raise InvalidInput(f"payload is a {type(new.payload).__name__}; it must be a dict.")
     if new.task_type is not None and as_str(new.task_type) is None:
         raise InvalidInput(f"task_type is {new.task_type!r}; it must be text that is not empty.")
     if new.max_retry is not None and (not _is_int(new.max_retry) or not 0 <= new.max_retry <= MAX_RETRY_LIMIT):
         raise InvalidInput(f"max_retry is {new.max_retry!r}; it must be a whole number from 0 to {MAX_RETRY_LIMIT}.")
+    if as_str(new.queue) is None:
+        raise InvalidInput(f"queue is {new.queue!r}; it must be text that is not empty.")
     _check_times(new)
     _check_depends_on(new)
 

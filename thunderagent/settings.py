@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from thunderagent.errors import InvalidSettings
+from thunderagent.task import DEFAULT_QUEUE
 
 ENV_PREFIX = "THUNDERAGENT_"
 
@@ -78,6 +79,7 @@ class AgentSettings:
     """How an agent polls, holds, runs and drains. Times in seconds."""
 
     pool: str = setting("", "Name of the pool this agent belongs to; first part of lockOwner, and a metric label.")
+    queue: str = setting(DEFAULT_QUEUE, "Queue of the table to take tasks from.")
     task_types: str = setting("", "Task types to claim, separated by commas; unset, all that the handler takes.")
 
     batch: int = setting(10, "Candidates read by one poll. 30 is common under a steady backlog.", minimum=1, maximum=1000)

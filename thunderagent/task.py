@@ -21,6 +21,12 @@ Record = Mapping[str, Any]
 DEFAULT_MAX_RETRY = 3
 """Retries allowed where a record does not say: at most four charged runs."""
 
+NUMBER_LIMIT = 10.0**15
+"""No time in seconds and no count of an item comes near it; the numbers of others may."""
+
+OWNER_BYTES = 512
+"""UTF-8 bytes kept of the owner of each run in ``history``: longer than any of ours, and others may write what they like."""
+
 HISTORY_RUNS = 5
 """Runs kept in ``history``; older ones are dropped so that an item cannot grow without end."""
 
@@ -55,7 +61,16 @@ class Attr(StrEnum):
     HISTORY = "history"
     EXPIRES_AT = "expiresAt"
     TASK_TYPE = "taskType"
+    QUEUE = "queue"
+    DISPATCH = "dispatch"
+    DUE_AT = "dueAt"
 
+
+DEFAULT_QUEUE = "default"
+"""The queue of a task whose record names none."""
+
+TASK_ID_BYTES = 2048
+"""DynamoDB's limit for a partition key."""
 
 DEPENDS_ON = "dependsOn"
 """The key inside ``payload`` that holds a taskId, or a list of them, to wait for."""
@@ -155,7 +170,8 @@ class Run:
     error: str = ""
 
     def to_record(self) -> dict[str, Any]:
-        record: dict[str, Any] = {"owner": self.owner, "began": self.began, "ended": self.ended, "outcome": self.outcome}
+        record: dict[str, Any] = {"owner": cut_bytes(self.owner, OWNER_BYTES), "began": self.began, "ended": self.ended}
+        record["outcome"] = cut_bytes(self.outcome, OWNER_BYTES)
         if self.error:
             record["error"] = writable(self.error)[:HISTORY_ERROR_CHARS]
         return record
@@ -197,6 +213,7 @@ class Task:
     progress: Any = None
     history: tuple[Run, ...] = ()
     expires_at: int | None = None
+    queue: str = DEFAULT_QUEUE
     record: Record = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -223,6 +240,7 @@ class Task:
             progress=record.get(Attr.PROGRESS),
             history=_as_runs(record.get(Attr.HISTORY)),
             expires_at=_as_optional_int(record.get(Attr.EXPIRES_AT)),
+            queue=as_str(record.get(Attr.QUEUE)) or DEFAULT_QUEUE,
             record=record,
         )
 
@@ -263,7 +281,10 @@ def dependency_ids(value: object) -> tuple[str, ...]:
 
 
 def as_number(value: object) -> float | None:
-    """A finite number, or a string that spells one, as int or float; everything else (also bool) as None."""
+    """A finite number, or a string that spells one, as int or float; everything else (also bool) as None.
+
+    One beyond :data:`NUMBER_LIMIT` counts as the limit: an item must not gain numbers that DynamoDB has no room for.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
         return None
     try:
@@ -272,6 +293,7 @@ def as_number(value: object) -> float | None:
         return None
     if not math.isfinite(number):
         return None
+    number = max(-NUMBER_LIMIT, min(NUMBER_LIMIT, number))
     return int(number) if number.is_integer() else number
 
 

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from thunderagent.task import (
     DEFAULT_MAX_RETRY,
+    DEFAULT_QUEUE,
     DEPENDS_ON,
     HISTORY_RUNS,
     Attr,
@@ -166,6 +167,8 @@ class Transition:
     """One conditional write: where ``condition`` holds, ``puts`` are set and ``drops`` are removed, atomically.
 
     ``proof`` holds for an item on which this write, and no other, has gone through. ``creates`` says that the item is made.
+    ``queue``, ``leaves`` (the status after the write) and ``look_at`` (when an agent must next look at the task, in epoch s;
+    None: as before) are for the layout of the table, which may add attributes that its index is made of.
     """
 
     name: str
@@ -173,8 +176,16 @@ class Transition:
     condition: Condition
     puts: Mapping[str, Any]
     proof: Condition
+    queue: str
+    leaves: Status
+    look_at: int | None = None
     drops: frozenset[str] = field(default_factory=frozenset)
     creates: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether the task waits for others after the write."""
+        return self.leaves is Status.PENDING and bool(self.puts.get(Attr.WAITING_FOR))
 
 
 _LEASE_ATTRS: Final = frozenset({Attr.LOCK_OWNER, Attr.LOCK_TOKEN})
@@ -194,16 +205,18 @@ def enqueue(
     not_before: int | None = None,
     task_type: str | None = None,
     max_retry: int = DEFAULT_MAX_RETRY,
+    queue: str = DEFAULT_QUEUE,
 ) -> Transition:
     """Create the task as PENDING. Writes the published attributes whole, so that agents of others can run it too."""
     waiting_for = dependency_ids(payload.get(DEPENDS_ON))
+    look_at = now if not_before is None else max(now, not_before)
     puts: dict[str, Any] = {
         Attr.TASK_ID: task_id,
         Attr.STATUS: str(Status.PENDING),
         Attr.PAYLOAD: payload,
         Attr.RETRY_COUNT: 0,
         Attr.MAX_RETRY: max_retry,
-        Attr.LOCK_TIME: now if not_before is None else max(now, not_before),
+        Attr.LOCK_TIME: look_at,
         Attr.CREATED_AT: now,
         Attr.UPDATED_AT: now,
         Attr.ENQUEUE_TOKEN: token,
@@ -213,12 +226,17 @@ def enqueue(
         puts[Attr.WAITING_SINCE] = now
     if task_type is not None:
         puts[Attr.TASK_TYPE] = task_type
+    if queue != DEFAULT_QUEUE:
+        puts[Attr.QUEUE] = queue
     return Transition(
         name="enqueue",
         task_id=task_id,
         condition=NOT_ENQUEUED,
         puts=puts,
         proof=Equals(Attr.ENQUEUE_TOKEN, token),
+        queue=queue,
+        leaves=Status.PENDING,
+        look_at=look_at,
         creates=True,
     )
 
@@ -232,6 +250,9 @@ def claim(task: Task, *, now: int, lease_end: int, owner: str, token: str) -> Tr
         puts=_leased(now, lease_end, owner, token),
         drops=_NOT_WHILE_RUNNING,
         proof=_leased_by(token),
+        queue=task.queue,
+        leaves=Status.RUNNING,
+        look_at=lease_end,
     )
 
 
@@ -248,6 +269,9 @@ def take_over(task: Task, *, now: int, lease_end: int, owner: str, token: str) -
         },
         drops=_NOT_WHILE_RUNNING,
         proof=_leased_by(token),
+        queue=task.queue,
+        leaves=Status.RUNNING,
+        look_at=lease_end,
     )
 
 
@@ -268,11 +292,16 @@ def bury(task: Task, *, now: int, expires_at: int) -> Transition:
         | _last_token(task.lock_token),
         drops=_LEASE_ATTRS | {Attr.LOCK_TIME, Attr.RESULT},
         proof=_failed_with(error),
+        queue=task.queue,
+        leaves=Status.FAILED,
     )
 
 
-def renew(lease: Lease, *, lease_end: int, progress: Progress = None) -> Transition:
-    """Move the lease's end on. ``lease`` must already be :meth:`Lease.trying` that end. Saves progress if there is some."""
+def renew(lease: Lease, *, lease_end: int, progress: Progress = None, look_at: int | None = None) -> Transition:
+    """Move the lease's end on. ``lease`` must already be :meth:`Lease.trying` that end. Saves progress if there is some.
+
+    ``look_at``: where others are to look for an ended lease from now on; never after ``lease_end``.
+    """
     puts = {Attr.LOCK_TIME: lease_end} | _saved(progress)
     return Transition(
         name="renew",
@@ -280,6 +309,9 @@ def renew(lease: Lease, *, lease_end: int, progress: Progress = None) -> Transit
         condition=held(lease),
         puts=puts,
         proof=AllOf((RUNNING, Equals(Attr.LOCK_TOKEN, lease.token), Equals(Attr.LOCK_TIME, lease_end))),
+        queue=lease.task.queue,
+        leaves=Status.RUNNING,
+        look_at=look_at,
     )
 
 
@@ -296,6 +328,8 @@ def complete(lease: Lease, outcome: Outcome, *, now: int, expires_at: int) -> Tr
         puts=puts,
         drops=_LEASE_ATTRS | {Attr.LOCK_TIME, Attr.ERROR, Attr.PROGRESS},
         proof=_left_as(lease, status),
+        queue=lease.task.queue,
+        leaves=status,
     )
 
 
@@ -316,6 +350,8 @@ def fail(
         puts=_ended(Status.FAILED, now, expires_at) | {Attr.ERROR: error} | _last_token(lease.token) | told,
         drops=_LEASE_ATTRS | {Attr.LOCK_TIME, Attr.RESULT} | shed,
         proof=AllOf((_left_as(lease, Status.FAILED), FieldEquals(Attr.ERROR, "type", error["type"]))),
+        queue=lease.task.queue,
+        leaves=Status.FAILED,
     )
 
 
@@ -329,6 +365,9 @@ def retry(lease: Lease, outcome: Outcome, *, now: int, delay: float, progress: P
         puts=_back(lease, outcome, now, delay) | _saved(progress) | {Attr.RETRY_COUNT: used, Attr.ERROR: _error_of(outcome)},
         drops=_LEASE_ATTRS,
         proof=AllOf((_left_as(lease, Status.PENDING), Equals(Attr.RETRY_COUNT, used))),
+        queue=lease.task.queue,
+        leaves=Status.PENDING,
+        look_at=math.ceil(now + delay),
     )
 
 
@@ -342,6 +381,9 @@ def release(lease: Lease, outcome: Outcome, *, now: int, delay: float, progress:
         puts=_back(lease, outcome, now, delay) | _saved(progress) | {Attr.RELEASE_COUNT: released},
         drops=_LEASE_ATTRS,
         proof=AllOf((_left_as(lease, Status.PENDING), Equals(Attr.RELEASE_COUNT, released))),
+        queue=lease.task.queue,
+        leaves=Status.PENDING,
+        look_at=math.ceil(now + delay),
     )
 
 
@@ -360,6 +402,9 @@ def defer(task: Task, *, now: int, wait: float, unmet: Sequence[str]) -> Transit
             Attr.UPDATED_AT: now,
         },
         proof=AllOf((PENDING, Equals(Attr.LOCK_TIME, look_at), Equals(Attr.WAITING_FOR, list(unmet)))),
+        queue=task.queue,
+        leaves=Status.PENDING,
+        look_at=look_at,
     )
 
 
@@ -372,6 +417,9 @@ def unblock(task: Task, *, now: int) -> Transition:
         puts={Attr.LOCK_TIME: now, Attr.WAITING_FOR: [], Attr.UPDATED_AT: now},
         drops=frozenset({Attr.WAITING_SINCE}),
         proof=AllOf((PENDING, Equals(Attr.LOCK_TIME, now), Equals(Attr.WAITING_FOR, []))),
+        queue=task.queue,
+        leaves=Status.PENDING,
+        look_at=now,
     )
 
 
@@ -384,6 +432,8 @@ def abandon(task: Task, error: TaskError, *, now: int, expires_at: int) -> Trans
         puts=_ended(Status.FAILED, now, expires_at) | {Attr.ERROR: error.to_record()},
         drops=frozenset({Attr.LOCK_TIME, Attr.WAITING_SINCE, Attr.RESULT}),
         proof=_failed_with(error),
+        queue=task.queue,
+        leaves=Status.FAILED,
     )
 
 
@@ -409,6 +459,8 @@ def cancel(task: Task, *, now: int, expires_at: int, reason: str = "") -> Transi
         puts=puts,
         drops=drops if keeps_lock_time else drops | {Attr.LOCK_TIME},
         proof=_failed_with(error),
+        queue=task.queue,
+        leaves=Status.FAILED,
     )
 
 
@@ -416,11 +468,12 @@ def redrive(task: Task, *, now: int, token: str, not_before: int | None = None) 
     """Give a FAILED task all its retries again. It waits for the lease that a cancel may have left, and looks at its
     dependencies anew."""
     left_lease = 0 if task.lock_time is None else math.ceil(task.lock_time)
+    look_at = max(now, left_lease, not_before or 0)
     unmet = task.dependencies
     puts: dict[str, Any] = {
         Attr.STATUS: str(Status.PENDING),
         Attr.RETRY_COUNT: 0,
-        Attr.LOCK_TIME: max(now, left_lease, not_before or 0),
+        Attr.LOCK_TIME: look_at,
         Attr.UPDATED_AT: now,
         Attr.ENQUEUE_TOKEN: token,
         Attr.WAITING_FOR: list(unmet),
@@ -434,6 +487,28 @@ def redrive(task: Task, *, now: int, token: str, not_before: int | None = None) 
         puts=puts,
         drops=(_OUTCOME_ATTRS | _LEASE_ATTRS | {Attr.WAITING_SINCE}).difference(puts),
         proof=Equals(Attr.ENQUEUE_TOKEN, token),
+        queue=task.queue,
+        leaves=Status.PENDING,
+        look_at=look_at,
+    )
+
+
+def refile(task: Task) -> Transition:
+    """Say anew where an index shows the task: one that was written before its layout was, or by a program that knows of none.
+
+    A lease still good is looked at when it ends as it stands now; it may be renewed meanwhile, and never ends earlier.
+    """
+    seen = (Attr.LOCK_TOKEN,) if task.status is Status.RUNNING else (Attr.LOCK_TIME, Attr.WAITING_FOR)
+    waits: dict[str, Any] = {Attr.WAITING_FOR: list(task.unmet)} if task.is_waiting else {}
+    return Transition(
+        name="refile",
+        task_id=task.task_id,
+        condition=AllOf((Equals(Attr.STATUS, str(task.status)), *(as_seen(task, attr) for attr in seen))),
+        puts=waits,
+        proof=Absent(Attr.TASK_ID),
+        queue=task.queue,
+        leaves=task.status,
+        look_at=0 if task.lock_time is None else math.floor(task.lock_time),
     )
 
 

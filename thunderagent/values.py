@@ -19,11 +19,12 @@ surrogates, and more than :data:`MAX_DEPTH` levels.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal, DecimalException, Inexact, Overflow, Rounded, Subnormal
 from typing import Any, Final
 
 from thunderagent.errors import InvalidValue
+from thunderagent.task import Attr
 
 MAX_DEPTH: Final = 15
 """Levels of nesting accepted. DynamoDB allows 32, and each level may need a second one for its tag."""
@@ -38,6 +39,8 @@ TAGS: Final = frozenset({"$float", "$decimal", "$int", "$set", "$map", "$items"}
 
 KEY_BYTES: Final = 64 * 1024
 """An attribute name has at least one byte and less than this (Naming rules, in DynamoDB's developer guide)."""
+
+_GIVEN: Final = frozenset({Attr.PAYLOAD, Attr.RESULT, Attr.PROGRESS})
 
 _WHOLE: Final = 10**38
 """A whole number nearer to 0 than this has no more digits than DynamoDB keeps: it is plain without a further look."""
@@ -54,28 +57,32 @@ def encode(value: object, path: str = "payload") -> Any:
     return _encode(value, path, 0)
 
 
-def as_stored(value: object) -> Any:
-    """A value that :func:`decode` read from an attribute, as the attribute holds it, for conditions "as seen".
-
-    It differs from :func:`encode` in a Decimal: read as one, it stands in the table as a plain number of more digits than a
-    float has, which another program wrote.
-    """
-    return value if isinstance(value, Decimal) else encode(value)
-
-
 def decode(value: Any) -> Any:
     """What :func:`encode` was given, from what the table returned. Takes anything another program may have written."""
-    if isinstance(value, str) or value is None or isinstance(value, bool):
+    return _read(value, _decode_map)
+
+
+def plain(value: Any) -> Any:
+    """What the table returned, with nothing in it taken for a tag."""
+    return _read(value, _plain_map)
+
+
+def read_attribute(name: str, value: Any) -> Any:
+    """An attribute of a task's item in Python. Only what callers and handlers gave may be tagged."""
+    return decode(value) if name in _GIVEN else plain(value)
+
+
+def as_stored(value: Any) -> Any:
+    """What :func:`plain` read, as the table holds it: for conditions "as seen", on whatever another program has written."""
+    if isinstance(value, str | bool):
         return value
-    if isinstance(value, Decimal):
-        return _decode_number(value)
-    if isinstance(value, dict):
-        return _decode_map(value)
-    if isinstance(value, list):
-        return [decode(item) for item in value]
-    if isinstance(value, set | frozenset):
-        return {decode(item) for item in value}
-    return value if isinstance(value, int | float) else bytes(value)
+    if isinstance(value, int | float):
+        return Decimal(repr(value))
+    if isinstance(value, Mapping):
+        return {key: as_stored(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_stored(item) for item in value]
+    return {as_stored(item) for item in value} if isinstance(value, set | frozenset) else value
 
 
 def size_of(value: Any) -> int:
@@ -101,7 +108,7 @@ def record_size(record: Mapping[str, Any]) -> int:
 
 
 def _encode(value: object, path: str, depth: int) -> Any:
-    if value is None or isinstance(value, bool):
+    if value is None or value is True or value is False:
         return value
     if isinstance(value, str):
         return _text(value, path)
@@ -110,7 +117,7 @@ def _encode(value: object, path: str, depth: int) -> Any:
     if isinstance(value, float):
         return _encode_float(float(value))
     if isinstance(value, Decimal):
-        return {"$decimal": str(value)}
+        return {"$decimal": str(Decimal(value))}
     if isinstance(value, bytes | bytearray):
         return bytes(value)
     return _encode_container(value, path, depth)
@@ -182,6 +189,24 @@ def _tag_unless_plain(value: int | float, tag: str) -> Any:
     except DecimalException:
         return {tag: text}
     return number if _decode_number(number) == value else {tag: text}
+
+
+def _read(value: Any, read_map: Callable[[dict[str, Any]], Any]) -> Any:
+    if isinstance(value, str) or value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Decimal):
+        return _decode_number(value)
+    if isinstance(value, dict):
+        return read_map(value)
+    if isinstance(value, list):
+        return [_read(item, read_map) for item in value]
+    if isinstance(value, set | frozenset):
+        return {_read(item, read_map) for item in value}
+    return value if isinstance(value, int | float) else bytes(value)
+
+
+def _plain_map(value: dict[str, Any]) -> dict[str, Any]:
+    return {key: plain(item) for key, item in value.items()}
 
 
 def _decode_number(number: Decimal) -> int | float | Decimal:

@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from thunderagent.store.admin import create_table
 from thunderagent.store.backlog import BacklogReader
 from thunderagent.store.base import CallReport, Store
 from thunderagent.store.dynamo import DynamoStore
+from thunderagent.store.layout import dispatch_layout
 from thunderagent.task import Status, Task
 from thunderagent.transitions import Transition, claim, enqueue
 
@@ -48,7 +50,7 @@ def store(called: set[str]) -> Iterator[DynamoStore]:
     with EmbeddedDynamoDB() as server:
         settings = TableSettings(endpoint=server.endpoint)
         with closing(DynamoStore(settings)) as made:
-            create_table(made)
+            create_table(made, layout=replace(dispatch_layout(), classic_index=True))
             for number in range(READY):
                 made.apply(enqueue(f"ready-{number}", {}, now=made.now(), token="t"))
         with closing(DynamoStore(settings, observer=note)) as found:
@@ -68,6 +70,8 @@ def test_an_agent_needs_what_the_store_calls(store: DynamoStore, called: set[str
         "now": store.now,
         "lease_end": lambda: store.lease_end(300),
         "page": lambda: store.page(Status.PENDING, limit=1),
+        "layout": store.layout,
+        "entries": lambda: store.entries("default#0", limit=1),
         "get": lambda: store.get("ready-0"),
         "get_many": lambda: store.get_many(["ready-0", "ready-1"]),
         "apply": lambda: [store.apply(enqueue("more", {}, now=store.now(), token="t")), store.apply(_claimed(store))],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -13,10 +14,12 @@ from boto3.dynamodb.types import TypeDeserializer
 
 from tests.builders import Time, claim, read
 from tests.contract.cases import Item, whole
-from tests.standins.aws import REGION, client_for, create_task_table
+from tests.standins.aws import REGION, client_for
 from thunderagent.settings import TableSettings
 from thunderagent.store import Store
+from thunderagent.store.admin import create_table, wait_until_active, write_layout
 from thunderagent.store.dynamo import DynamoStore
+from thunderagent.store.layout import CLASSIC, Layout, dispatch_layout
 from thunderagent.store.memory import MemoryStore
 from thunderagent.task import Record, Task
 from thunderagent.transitions import Lease
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 MEMORY, MOTO, DYNALITE = "memory", "moto", "dynalite"
+BOTH_INDEXES = replace(dispatch_layout(shards=2), classic_index=True)
+"""A table that is on its way from one layout to the other: every listing of the classic one, and writes that keep both."""
 
 TABLES = "keeping tables that may be missing or lack an index"
 INDEX_KEY_TYPES = "refusing an index key of the wrong type"
@@ -101,20 +106,32 @@ class Table:
 
 
 @contextmanager
-def _opened(adapter: str, request: pytest.FixtureRequest) -> Iterator[Table]:
+def opened(adapter: str, layout: Layout, request: pytest.FixtureRequest) -> Iterator[Table]:
+    """An adapter over a table of this layout that is the caller's own."""
     if adapter == MEMORY:
-        yield Table(adapter, MemoryStore(Time()), None, TableSettings(), "t")
+        yield Table(adapter, MemoryStore(Time(), layout), None, TableSettings(), "t")
         return
     endpoint = request.getfixturevalue(f"{adapter}_endpoint")
     with closing(client_for(endpoint)) as client:
-        settings = TableSettings(table=create_task_table(client), region=REGION, endpoint=endpoint, attempts=1)
+        settings = TableSettings(table=f"table-{uuid.uuid4().hex}", region=REGION, endpoint=endpoint, attempts=1)
         with closing(DynamoStore(settings)) as store:
+            create_table(store, layout=layout)
+            wait_until_active(store, lambda seconds: None, tries=2000)
+            if layout != CLASSIC:
+                write_layout(store, layout)
             yield Table(adapter, store, client, settings, "t")
 
 
-@pytest.fixture(scope="module", params=[MEMORY, MOTO, DYNALITE])
+@pytest.fixture(
+    scope="module",
+    params=[
+        *(pytest.param((adapter, CLASSIC), id=adapter) for adapter in (MEMORY, MOTO, DYNALITE)),
+        *(pytest.param((adapter, BOTH_INDEXES), id=f"{adapter} on dispatch") for adapter in (MEMORY, MOTO, DYNALITE)),
+    ],
+)
 def _shared(request: pytest.FixtureRequest) -> Iterator[Table]:
-    with _opened(request.param, request) as table:
+    adapter, layout = request.param
+    with opened(adapter, layout, request) as table:
         yield table
 
 
@@ -127,7 +144,7 @@ def table(_shared: Table) -> Table:
 @pytest.fixture(params=[MEMORY, MOTO, DYNALITE])
 def empty_table(request: pytest.FixtureRequest) -> Iterator[Table]:
     """Each adapter in turn, over a table that is this test's own."""
-    with _opened(request.param, request) as table:
+    with opened(request.param, CLASSIC, request) as table:
         yield table
 
 

@@ -66,7 +66,7 @@ def test_a_write_whose_condition_holds_changes_what_it_says_and_nothing_else(tab
     applied = table.store.apply(write, want_task=True)
 
     assert applied == Applied(True, table.read())
-    assert table.record == after(write, before)
+    assert table.record == after(table.store.layout().filed(write), before)
 
 
 @pytest.mark.parametrize(("case", "change"), spoiled_cases())
@@ -111,7 +111,7 @@ def test_an_enqueue_makes_the_item_and_returns_it(table: Table) -> None:
     applied = table.store.apply(write, want_task=True)
 
     assert applied == Applied(True, table.read())
-    assert table.record == {str(name): value for name, value in write.puts.items()}
+    assert table.record == {str(name): value for name, value in table.store.layout().filed(write).puts.items()}
 
 
 def test_an_enqueue_whose_reply_was_lost_is_recognised_even_when_the_task_runs_already(table: Table) -> None:

@@ -22,7 +22,7 @@ from thunderagent.task import Status
 from thunderagent.testing.harness import Clock
 from thunderagent.testing.loop import VirtualTimeLoop
 
-ASK = Ask(TableSettings(), needed=100, task_types=frozenset(), identity="team.reports", poll=5)
+ASK = Ask(TableSettings(), needed=100, task_types=frozenset(), queue="default", identity="team.reports", poll=5)
 
 
 class Room:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from tests.simulation.wire import Wire
 from thunderagent.store.base import Applied, BatchRead, Cursor, Page
+from thunderagent.store.layout import Layout
 from thunderagent.task import Status, Task
 from thunderagent.transitions import Transition
 
@@ -53,6 +54,13 @@ class BlockingStore:
 
     def page(self, status: Status, *, limit: int, cursor: Cursor | None = None, newest_first: bool = False) -> Page:
         page: Page = self._call(self._wire.page, status, limit=limit, cursor=cursor, newest_first=newest_first)
+        return page
+
+    def layout(self) -> Layout:
+        return self._wire.layout()
+
+    def entries(self, partition: str, *, limit: int, until: int | None = None, cursor: Cursor | None = None) -> Page:
+        page: Page = self._call(self._wire.entries, partition, limit=limit, until=until, cursor=cursor)
         return page
 
     def _call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

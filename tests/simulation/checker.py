@@ -14,6 +14,7 @@ from tests.simulation.table import Refused, Write
 from tests.simulation.trace import START, Trace, state
 from tests.simulation.wire import Wire
 from thunderagent.settings import AgentSettings
+from thunderagent.store.layout import Layout
 from thunderagent.task import Attr, ErrorType, Status, Task
 from thunderagent.transitions import AllOf, AnyOf, Condition, Equals, Transition
 
@@ -53,12 +54,14 @@ class Checker:
     def __init__(
         self,
         settings: AgentSettings,
+        layout: Layout,
         wires: Mapping[str, Wire],
         tasks: Mapping[str, Task],
         trace: Trace,
         found: Callable[[Violation], None],
     ) -> None:
         self._settings = settings
+        self._layout = layout
         self._wires = wires
         self._tasks = tasks
         self._trace = trace
@@ -96,10 +99,14 @@ class Checker:
 
     def _rules(self, write: Write, ledger: _Ledger) -> list[tuple[str, bool]]:
         before, name = write.before, write.transition.name
+        astray = ("a task is filed where somebody will look", not self._layout.is_filed(write.after))
         if before is None or name == "enqueue":
-            return [("a task is enqueued once", before is not None or name != "enqueue")]
+            return [("a task is enqueued once", before is not None or name != "enqueue"), astray]
+        if name == "refile":
+            return [("filing changes nothing of a task", before != write.after), astray]
         rules = [
             ("what has ended is changed by a redrive alone", before.status.is_final and name != "redrive"),
+            astray,
             *_shape(write),
         ]
         if name in STARTS | ENDS_EXPIRED:
@@ -250,6 +257,8 @@ def _does_the_same(write: Transition, other: Transition) -> bool:
         return False
     if write.name in {"cancel", "bury", "abandon"}:
         return bool(write.puts[Attr.UPDATED_AT] == other.puts[Attr.UPDATED_AT])
+    if write.name == "refile":
+        return True
     if write.name in ENDED_BY_HOLDER:
         return _token(write.condition) == _token(other.condition)
     same = (Attr.LOCK_TOKEN, Attr.ENQUEUE_TOKEN) if write.name != "renew" else (Attr.LOCK_TIME,)

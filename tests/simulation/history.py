@@ -22,6 +22,7 @@ from tests.simulation.trace import Line, Trace
 from tests.simulation.wire import Weather
 from thunderagent.store.backlog import BacklogReader
 from thunderagent.store.base import Store
+from thunderagent.store.layout import Layout
 from thunderagent.transitions import Transition
 
 LOOK = 2.0
@@ -85,11 +86,12 @@ class _Simulation:
         self.trace = Trace()
         self.weather = Weather()
         lag = plan.rng("lag").uniform(0.0, MOST_LAG) if Fault.LAG in plan.faults else 0.0
-        self.table = SimulatedTable(self.loop, plan.rng("index"), lag, mutation.change or (lambda transition: transition))
+        change = mutation.change or (lambda transition: transition)
+        self.table = SimulatedTable(self.loop, plan.rng("index"), lag, change, layout=plan.layout)
         self.setting = Setting(plan, self.loop, self.table, self.weather, self.trace)
         self.violations: list[Violation] = []
         self.stop = self.loop.create_future()
-        self.checker = Checker(plan.settings, self.setting.wires, self.table.tasks, self.trace, self.found)
+        self.checker = Checker(plan.settings, plan.layout, self.setting.wires, self.table.tasks, self.trace, self.found)
         self.table.on_write, self.table.on_refused = self.checker.wrote, self.checker.refused
 
     def found(self, violation: Violation) -> None:
@@ -187,6 +189,15 @@ class _Reader:
 
     def page(self, status: Any, *, limit: int, cursor: Any = None, newest_first: bool = False) -> Any:
         return self._table.page(status, limit, cursor, newest_first)
+
+    def layout(self) -> Layout:
+        return self._table.layout
+
+    def entries(self, partition: str, *, limit: int, until: int | None = None, cursor: Any = None) -> Any:
+        return self._table.entries(partition, limit, until, cursor)
+
+    def get_many(self, task_ids: Any) -> Any:
+        return self._table.get_many(task_ids)
 
 
 @contextlib.contextmanager

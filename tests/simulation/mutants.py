@@ -25,6 +25,8 @@ from thunderagent.errors import StoreError, StoreUnavailable
 from thunderagent.scaling import Candidate, Observation
 from thunderagent.store.backlog import Backlog
 from thunderagent.store.clock import TableClock
+from thunderagent.store.dispatch import DispatchFinder
+from thunderagent.store.layout import Layout, Mark
 from thunderagent.task import Attr
 from thunderagent.transitions import Absent, AllOf, AnyOf, AtMost, Condition, Equals, OneOf, Transition
 
@@ -212,4 +214,26 @@ SCALING = (
     _code("section 6", "an operator leads for ever", (Election, "is_leading", property(lambda self: True))),
 )
 
-MUTANTS: tuple[Mutant, ...] = (*CONDITIONS, *EFFECTS, *RULES, *SCALING)
+# --- the dispatch layout ----------------------------------------------------------------------------------------------
+
+
+def _looked_at_too_late(write: Transition) -> Transition:
+    return write if write.look_at is None else replace(write, look_at=write.look_at + 1000)
+
+
+def _first_shard(self: Layout, queue: str, mark: Mark) -> tuple[str, ...]:
+    return _PARTITIONS(self, queue, mark)[:1]
+
+
+_PARTITIONS = Layout.partitions
+
+LAYOUT = (
+    _write("3.5", "a claimed task stays among the ready ones", "claim", lambda write: replace(write, look_at=None)),
+    _write("3.5", "a renewed lease is looked at too late", "renew", _looked_at_too_late),
+    _write("3.5", "file a lease without a look at whose it is", "refile", _unconditional),
+    _code("3.5", "what waits is filed as ready", (Transition, "waits", property(lambda self: False))),
+    _code("3.5", "one shard is read", (Layout, "partitions", _first_shard)),
+    _code("3.5", "an entry is taken for the task", (DispatchFinder, "_whole", lambda self, entries: entries)),
+)
+
+MUTANTS: tuple[Mutant, ...] = (*CONDITIONS, *EFFECTS, *RULES, *SCALING, *LAYOUT)

@@ -50,11 +50,17 @@ NOTICED: dict[str, int] = {
     "no floor": 39,  # pods that go are idle
     "any pod may go": 39,  # pods that go are idle
     "an operator leads for ever": 3,  # only the leader writes
+    "a claimed task stays among the ready ones": 500,  # a task is filed where somebody will look
+    "a renewed lease is looked at too late": 502,  # a task is filed where somebody will look
+    "what waits is filed as ready": 502,  # a task waits as long as it may
+    "one shard is read": 502,  # nothing is stuck once faults have ended
+    "an entry is taken for the task": 502,  # a task waits as long as it may
 }
 
 UNNOTICED: dict[str, str] = {
     "take over without a look at token and retries": "two agents have to lose a task while a third keeps it in mind: too rare",
     "defer without a look at lockTime": "not noticed by those seeds that were tried",
+    "file a lease without a look at whose it is": "it has to change hands just while it is filed; the contract suite shows it",
     "abandon without a look at lockTime": "lets through what a known fault does; once mended, enqueueToken covers it",
 }
 """Mutants that no seed has noticed, and why."""

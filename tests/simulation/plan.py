@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from thunderagent.settings import AgentSettings
+from thunderagent.store.layout import CLASSIC, Layout, dispatch_layout
 
 SLOWEST_CALL = 3.0
 """Seconds after which a call gives up: renewals have such limits, and all calls here have those of renewals."""
@@ -78,6 +79,7 @@ class Plan:
     tasks_per_replica: int
     rate: float
     latency: float
+    layout: Layout = CLASSIC
 
     def rng(self, purpose: str) -> random.Random:
         """The random source for one purpose."""
@@ -141,7 +143,15 @@ def plan(seed: int) -> Plan:
         tasks_per_replica=rng.choice([1, 2, 3]),
         rate=rng.choice([0.01, 0.03, 0.1]),
         latency=rng.choice([0.01, 0.05, 0.3, 1.0]),
+        layout=_layout(seed),
     )
+
+
+def _layout(seed: int) -> Layout:
+    """Of each thousand histories the second half is on the dispatch layout."""
+    if seed // 500 % 2 == 0:
+        return CLASSIC
+    return dispatch_layout(random.Random(f"{seed} layout").choice([1, 2, 3]))
 
 
 def _share(fault: Fault) -> float:

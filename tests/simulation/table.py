@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tests.simulation.loop import Process, SimulatedLoop
 from tests.simulation.trace import START
 from thunderagent.store.base import Applied, BatchRead, Cursor, Page
+from thunderagent.store.layout import CLASSIC, Layout
 from thunderagent.store.memory import MemoryStore
 from thunderagent.task import Attr, Status, Task
 from thunderagent.transitions import Transition
@@ -53,17 +54,19 @@ class SimulatedTable:
         lag: float,
         change: Callable[[Transition], Transition],
         keeps_history: bool = True,
+        layout: Layout = CLASSIC,
     ) -> None:
         self.tasks: dict[str, Task] = {}
         self.history: list[Write] = []
         self.on_write: Callable[[Write], None] = lambda write: None
         self.on_refused: Callable[[Refused], None] = lambda refused: None
         self.lag = lag
+        self.layout = layout
         self._loop = loop
         self._rng = rng
         self._change = change
         self._keeps_history = keeps_history
-        self._memory = MemoryStore(self.time)
+        self._memory = MemoryStore(self.time, layout)
         self._index = MemoryStore(self.time)
         self._outside = contextvars.copy_context()
         self._shown_at: dict[str, float] = {}
@@ -80,6 +83,9 @@ class SimulatedTable:
 
     def page(self, status: Status, limit: int, cursor: Cursor | None, newest_first: bool) -> Page:
         return self._index.page(status, limit=limit, cursor=cursor, newest_first=newest_first)
+
+    def entries(self, partition: str, limit: int, until: int | None, cursor: Cursor | None) -> Page:
+        return self._index.entries(partition, limit=limit, until=until, cursor=cursor)
 
     def shown(self, status: Status) -> tuple[Task, ...]:
         """Everything that the index shows of a status at this moment."""
@@ -114,9 +120,14 @@ class SimulatedTable:
             return
         now = self._loop.time()
         seen = max(now + self._rng.uniform(0.0, self.lag), self._shown_at.get(after.task_id, 0.0))
-        moved = before is not None and before.status is not after.status
+        moved = before is not None and _place(before) != _place(after)
         there = seen + self._rng.uniform(0.0, self.lag / 5) if moved else seen
         self._shown_at[after.task_id] = there
         if moved:
             self._loop.call_at(seen, self._index.put_record, {Attr.TASK_ID: after.task_id}, context=self._outside)
         self._loop.call_at(there, self._index.put_record, after.record, context=self._outside)
+
+
+def _place(task: Task) -> tuple[object, ...]:
+    """Where the indexes show a task."""
+    return task.status, task.record.get(Attr.DISPATCH), task.record.get(Attr.DUE_AT)

@@ -16,6 +16,7 @@ from tests.simulation.trace import START, Trace
 from thunderagent.errors import StoreThrottled, StoreUnavailable, ThunderAgentError
 from thunderagent.store.base import Applied, BatchRead, Cursor, Page
 from thunderagent.store.clock import MAX_DRIFT, TableClock
+from thunderagent.store.layout import Layout
 from thunderagent.task import Attr, Status, Task
 from thunderagent.transitions import Transition
 
@@ -108,6 +109,12 @@ class Wire:
 
     def page(self, status: Status, *, limit: int, cursor: Cursor | None = None, newest_first: bool = False) -> Page:
         return self._table.page(status, limit, cursor, newest_first)
+
+    def layout(self) -> Layout:
+        return self._table.layout
+
+    def entries(self, partition: str, *, limit: int, until: int | None = None, cursor: Cursor | None = None) -> Page:
+        return self._table.entries(partition, limit, until, cursor)
 
     # --- calls ------------------------------------------------------------------------------------------------------------
 

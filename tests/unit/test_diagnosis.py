@@ -14,6 +14,7 @@ from thunderagent.diagnosis import RULES, Finding, Observation, Patience, Rule, 
 from thunderagent.diagnosis.dependencies import find_cycles
 from thunderagent.diagnosis.observation import Sample
 from thunderagent.store.admin import IndexShape, Scanned, TableShape
+from thunderagent.store.layout import dispatch_layout
 from thunderagent.task import Status, Task
 
 NOW = 1_800_000_000
@@ -93,6 +94,17 @@ def indexed(**fields: Any) -> Observation:
     return shaped(indexes=(replace(GOOD_INDEX, **fields),))
 
 
+DISPATCH = dispatch_layout(shards=1)
+DISPATCH_KEYS = (("dispatch", "HASH"), ("dueAt", "RANGE"))
+DISPATCH_SHAPE = replace(GOOD_SHAPE, indexes=(IndexShape("dispatch-dueAt-index", "ACTIVE", DISPATCH_KEYS, "INCLUDE"),))
+
+
+def dispatching(*tasks: Task, status: str = "ACTIVE", keys: Any = DISPATCH_KEYS, **fields: Any) -> Observation:
+    """A look at a table of the dispatch layout, whose index is in this state."""
+    index = replace(DISPATCH_SHAPE.indexes[0], status=status, keys=keys)
+    return observe(*tasks, **({"shape": replace(DISPATCH_SHAPE, indexes=(index,)), "layout": DISPATCH} | fields))
+
+
 # --- a healthy table ----------------------------------------------------------------------------------------------------
 
 HEALTHY: Mapping[str, Observation] = {
@@ -106,6 +118,14 @@ HEALTHY: Mapping[str, Observation] = {
     "a clock that is a few seconds off": observe(offset=(-4.9, -3.9)),
     "a clock that cannot be said to be off": observe(offset=(-3.0, 20.0)),
     "items without a lockTime, which others write": observe(task("p", without=("lockTime",))),
+    "a table of the dispatch layout, without the published index": dispatching(
+        task("p", dispatch="default#0", dueAt=NOW - 10),
+        running("r", dispatch="default!0", dueAt=NOW + 100),
+        ended("s"),
+    ),
+    "a table that holds its own two items": observe(
+        scanned=Scanned(({"taskId": "thunderagent.layout"}, {"taskId": "thunderagent.migration"}), cut=False)
+    ),
     "a scan that shows only tasks": observe(scanned=Scanned((task("p").record, ended("s").record), cut=False)),
 }
 
@@ -137,6 +157,41 @@ SYMPTOMS: Mapping[str, tuple[Observation, Severity, str, str, str]] = {
         "key-type-wrong",
         TABLE,
         "of type N",
+    ),
+    "the dispatch index is missing": (
+        dispatching(shape=replace(GOOD_SHAPE, indexes=())),
+        E,
+        "index-missing",
+        "dispatch-dueAt-index",
+        "table migrate",
+    ),
+    "the dispatch index is being built": (
+        dispatching(status="CREATING"),
+        E,
+        "index-building",
+        "dispatch-dueAt-index",
+        "CREATING",
+    ),
+    "the dispatch index is over other keys": (
+        dispatching(keys=(("status", "HASH"),)),
+        E,
+        "index-keys-wrong",
+        "dispatch-dueAt-index",
+        "dueAt (RANGE)",
+    ),
+    "a task stands where no agent looks": (
+        dispatching(task("p")),
+        E,
+        "not-in-index",
+        "dispatch-dueAt-index",
+        "table migrate",
+    ),
+    "a task that only a scan shows stands where no agent looks": (
+        dispatching(scanned=Scanned((task("p").record,), cut=False)),
+        E,
+        "not-in-index",
+        "dispatch-dueAt-index",
+        ": p.",
     ),
     "the index is missing": (shaped(indexes=()), E, "index-missing", INDEX, "global secondary index"),
     "the index has another name": (indexed(name="by-status"), E, "index-missing", INDEX, "--index by-status"),

@@ -20,6 +20,7 @@ from thunderagent.errors import StoreUnavailable
 from thunderagent.metrics import AgentMetrics
 from thunderagent.queue import TaskQueue
 from thunderagent.store.base import Applied, BatchRead, Cursor, Page
+from thunderagent.store.layout import Layout
 from thunderagent.store.memory import MemoryStore
 from thunderagent.task import Outcome, OutcomeKind, Status, Task
 from thunderagent.testing.harness import START, Clock
@@ -54,6 +55,12 @@ class Wire:
 
     def page(self, status: Status, *, limit: int, cursor: Cursor | None = None, newest_first: bool = False) -> Page:
         return self._through().page(status, limit=limit, cursor=cursor, newest_first=newest_first)
+
+    def layout(self) -> Layout:
+        return self._store.layout()
+
+    def entries(self, partition: str, *, limit: int, until: int | None = None, cursor: Cursor | None = None) -> Page:
+        return self._through().entries(partition, limit=limit, until=until, cursor=cursor)
 
     def _through(self) -> MemoryStore:
         self.calls += 1

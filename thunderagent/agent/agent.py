@@ -31,7 +31,7 @@ from thunderagent.agent.table import Table
 from thunderagent.backoff import full_jitter
 from thunderagent.errors import StoreError
 from thunderagent.settings import AgentSettings
-from thunderagent.store.classic import ClassicFinder
+from thunderagent.store.finder import Finder
 from thunderagent.task import Outcome, OutcomeKind, Status, Task
 from thunderagent.transitions import Lease
 
@@ -68,7 +68,7 @@ class Agent:
         self._runner = runner
         self._events = events
         self._rng = rng
-        self._finder = ClassicFinder(table.store, random.Random(rng.random()))
+        self._finder = Finder(table.store, random.Random(rng.random()), settings.queue)
         self._claims = Claims(settings, table, events, rng)
         self._dependencies = Dependencies(settings, table, events, self._beat, self._claims.remember)
         self._slots = Slots(settings, RouteTable({}, None), self._now)

@@ -52,6 +52,8 @@ class Held:
         self._renew_at = self._now() + self._interval()
         self._keeping: asyncio.Task[None] | None = None
         self._timer = asyncio.get_running_loop().call_at(self._renew_at, self._keep_on)
+        self._look_at = lease.ends
+        """When others look whether the lease has ended; never after its end."""
         self.confirmed_at = self._now()
         """When the table last said that the task is ours, in the event loop's time."""
         self._savers = 0
@@ -167,12 +169,18 @@ class Held:
         if len(tried.written) > TRIED_ENDS:
             tried = tried.without_oldest_try()
         self.lease = tried
+        look_at = lease_end if self._looked_at_before_next() else None
         applied = await self._table.renew(
-            self._table.renewals.apply, transitions.renew(tried, lease_end=lease_end, progress=progress)
+            self._table.renewals.apply, transitions.renew(tried, lease_end=lease_end, progress=progress, look_at=look_at)
         )
         if applied.ok:
             self.lease = tried.renewed(lease_end)
+            self._look_at = look_at or self._look_at
         return applied
+
+    def _looked_at_before_next(self) -> bool:
+        """Whether others would look at the lease before the renewal after this one, which they need not."""
+        return self._look_at <= self._table.renewals.lease_end(self._settings.renew)
 
     def _after_renewal(self, applied: Applied, progress: Progress, savers: int) -> None:
         self._tell_saved(savers, applied.ok)

@@ -15,6 +15,7 @@ from thunderagent.cli.output import Form, JsonStream, output_option, say
 from thunderagent.cli.parameters import MOMENT, SPAN, TASK_ID, Where, table_options
 from thunderagent.cli.surroundings import Surroundings
 from thunderagent.errors import InvalidInput
+from thunderagent.task import DEFAULT_QUEUE
 
 
 @click.command()
@@ -22,6 +23,7 @@ from thunderagent.errors import InvalidInput
 @click.option("--many", is_flag=True, help="Read a task a line (see above) from @FILE, or from stdin for -.")
 @click.option("--id", "task_id", type=TASK_ID, help="The taskId; without it a random one. Enqueueing it twice runs it once.")
 @click.option("--type", "task_type", metavar="TYPE", help="The task type, which routes to a handler.")
+@click.option("--queue", metavar="QUEUE", help="One of the table's queues.  [default: default]")
 @click.option("--max-retry", type=click.IntRange(0, 1000), help="Retries allowed.")
 @click.option("--delay", type=SPAN, help="Run not before this span from now: 90, 90s, 5m, 2h.")
 @click.option("--not-before", type=MOMENT, help="Run not before this time: epoch seconds, or ISO 8601 with a zone.")
@@ -44,7 +46,7 @@ def enqueue(surroundings: Surroundings, /, payload: str, many: bool, form: Form,
     {"$decimal": "1.10"}, {"$set": [...]}, {"$float": "nan"}.
 
     With --many, PAYLOAD is @FILE or -, and each line is an object with the keys payload and, as needed, taskId, taskType,
-    maxRetry, delay, notBefore, dependsOn. Dependencies come in earlier lines. Where lines have a taskId, the file can be
+    maxRetry, delay, notBefore, dependsOn, queue. Dependencies come in earlier lines. Where lines have a taskId, the file can be
     enqueued again: only what is missing is added. Lines that fail are told on stderr, and the exit code is then 1.
     """
     if many:
@@ -62,6 +64,7 @@ def _enqueue_one(surroundings: Surroundings, payload: str, form: Form, where: Wh
     except InvalidInput as error:
         raise click.BadParameter(str(error), param_hint="PAYLOAD") from None
     given["if_exists"] = given["if_exists"] or "raise"
+    given["queue"] = given["queue"] or DEFAULT_QUEUE
     enqueued = surroundings.queue(where).enqueue(content, **given)
     if form is Form.TABLE:
         click.echo(enqueued.task_id)
@@ -72,7 +75,7 @@ def _enqueue_one(surroundings: Surroundings, payload: str, form: Form, where: Wh
 def _check_many(source: str, given: Mapping[str, Any]) -> None:
     if source != "-" and not source.startswith("@"):
         raise click.UsageError("--many reads tasks from @FILE, or from stdin for -.")
-    for name in ("task_id", "task_type", "max_retry", "delay", "not_before", "depends_on"):
+    for name in ("task_id", "task_type", "max_retry", "delay", "not_before", "depends_on", "queue"):
         if given[name] not in (None, ()):
             flag = name.removeprefix("task_").replace("_", "-")
             raise click.UsageError(f"--{flag} does not go with --many: the lines say it.")

@@ -116,6 +116,7 @@ def _ids(value: Any) -> tuple[str, ...]:
 _READERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "taskId": ("task_id", _string),
     "taskType": ("task_type", _string),
+    "queue": ("queue", _string),
     "maxRetry": ("max_retry", _whole),
     "delay": ("delay", _time_by(parse_span)),
     "notBefore": ("not_before", _time_by(parse_moment)),

@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from thunderagent.diagnosis import agents, coverage, dependencies, items, leases, machine, runs, scanned, schedule, shape
+from thunderagent.diagnosis import (
+    agents,
+    coverage,
+    dependencies,
+    items,
+    layout,
+    leases,
+    machine,
+    runs,
+    scanned,
+    schedule,
+    shape,
+)
 from thunderagent.diagnosis.finding import Finding, Severity
 from thunderagent.diagnosis.observation import Observation, Patience
 
@@ -22,6 +34,8 @@ RULES: tuple[Rule, ...] = (
     shape.index_there,
     shape.index_keys,
     shape.projection,
+    layout.dispatch_index,
+    layout.astray,
     shape.ttl,
     shape.billing,
     machine.throttling,

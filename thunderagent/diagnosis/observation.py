@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from thunderagent.store.layout import CLASSIC, Layout
 from thunderagent.task import Status, Task
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Observation:
     shape: None where there is no such table. now: the table's time, epoch s. dependencies: what waiting tasks wait for, those
     that are in the table; ``unread`` could not be read or were too many. offset: bounds on this machine's clock minus the
     table's, in seconds, None where the table told no time. throttled: calls that DynamoDB throttled meanwhile, by operation.
+    layout: what the table says of itself.
     """
 
     table: str
@@ -39,6 +41,7 @@ class Observation:
     offset: tuple[float, float] | None = None
     throttled: Mapping[str, int] = field(default_factory=dict)
     scanned: Scanned | None = None
+    layout: Layout = CLASSIC
 
     def tasks(self, *statuses: Status) -> Iterator[Task]:
         """The tasks seen in these statuses, or in all."""
@@ -47,10 +50,14 @@ class Observation:
 
     @property
     def the_index(self) -> IndexShape | None:
-        """The index that tasks are found by, None where the table does not have it."""
+        """The published index, None where the table does not have it."""
+        return self.index_named(self.index)
+
+    def index_named(self, name: str) -> IndexShape | None:
+        """An index of the table, None where it has none of this name."""
         if self.shape is None:
             return None
-        return next((each for each in self.shape.indexes if each.name == self.index), None)
+        return next((each for each in self.shape.indexes if each.name == name), None)
 
     def state_of(self, task_id: str) -> str:
         """A dependency's status in words."""

@@ -58,6 +58,8 @@ class Look:
         settings = self._store.settings
         shape = self._shape()
         seen = Observation(settings.table, settings.index, now=0.0, shape=shape)
+        if shape is not None:
+            seen = replace(seen, layout=self._patiently(self._store.layout))
         if shape is not None and is_readable(seen):
             seen = self._with_tasks(seen, effort)
         if shape is not None and effort.scan is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from thunderagent.diagnosis.finding import Finding, Severity, named
 from thunderagent.diagnosis.observation import Observation, Patience
+from thunderagent.store.layout import RESERVED_IDS
 from thunderagent.task import Attr, Record, Status, is_plain_number
 
 
@@ -29,7 +30,9 @@ def not_tasks(observation: Observation, _: Patience) -> Iterator[Finding]:
 
 
 def not_in_index(observation: Observation, _: Patience) -> Iterator[Finding]:
-    """Every task has what the index needs."""
+    """Every task has what the published index needs."""
+    if not observation.layout.classic_index:
+        return
     ids = [
         _name(record)
         for record in _records(observation)
@@ -46,7 +49,8 @@ def not_in_index(observation: Observation, _: Patience) -> Iterator[Finding]:
 
 
 def _records(observation: Observation) -> tuple[Record, ...]:
-    return () if observation.scanned is None else observation.scanned.records
+    records = () if observation.scanned is None else observation.scanned.records
+    return tuple(record for record in records if record.get(Attr.TASK_ID) not in RESERVED_IDS)
 
 
 def _has_status(record: Record) -> bool:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from thunderagent.diagnosis.finding import Finding, Severity
 from thunderagent.diagnosis.observation import Observation, Patience
+from thunderagent.store.layout import DISPATCH_INDEX
 from thunderagent.task import Attr
 
 KEYS = ((Attr.TASK_ID.value, "HASH"),)
 INDEX_KEYS = ((Attr.STATUS.value, "HASH"), (Attr.CREATED_AT.value, "RANGE"))
 KEY_TYPES = {Attr.TASK_ID.value: "S", Attr.STATUS.value: "S", Attr.CREATED_AT.value: "N"}
 
-_USABLE = frozenset({"ACTIVE", "UPDATING"})
+USABLE = frozenset({"ACTIVE", "UPDATING"})
 _NEW_TABLE = "A key cannot be changed. Create a table by another name with `thunderagent table create` and move the items over."
 _NEW_INDEX = (
     "An index cannot be changed. Delete it, then add it again: status (S) as HASH, createdAt (N) as RANGE, "
@@ -21,10 +22,13 @@ _NEW_INDEX = (
 
 
 def is_readable(observation: Observation) -> bool:
-    """Whether the index can be queried for whole tasks."""
+    """Whether open tasks can be listed."""
+    usable = observation.shape is not None and observation.shape.status in USABLE
+    if not observation.layout.classic_index:
+        index = observation.index_named(DISPATCH_INDEX)
+        return usable and index is not None and index.status in USABLE
     index = observation.the_index
-    usable = observation.shape is not None and observation.shape.status in _USABLE
-    return usable and index is not None and index.status in _USABLE and index.keys == INDEX_KEYS and index.projection == "ALL"
+    return usable and index is not None and index.status in USABLE and index.keys == INDEX_KEYS and index.projection == "ALL"
 
 
 def table_state(observation: Observation, _: Patience) -> Iterator[Finding]:
@@ -37,7 +41,7 @@ def table_state(observation: Observation, _: Patience) -> Iterator[Finding]:
             "There is no such table in this account and region.",
             "Check --table, --region and --endpoint, or create it with `thunderagent table create`.",
         )
-    elif observation.shape.status not in _USABLE:
+    elif observation.shape.status not in USABLE:
         yield Finding(
             Severity.ERROR,
             "table-not-active",
@@ -62,7 +66,7 @@ def keys(observation: Observation, _: Patience) -> Iterator[Finding]:
 
 def index_there(observation: Observation, _: Patience) -> Iterator[Finding]:
     """The index is there, and built."""
-    if observation.shape is None:
+    if observation.shape is None or not observation.layout.classic_index:
         return
     index = observation.the_index
     if index is None:
@@ -75,7 +79,7 @@ def index_there(observation: Observation, _: Patience) -> Iterator[Finding]:
             "The index is still being built; until then no task is found.",
             "Wait: DynamoDB fills it from the items that are there, which takes minutes to hours on a large table.",
         )
-    elif index.status not in _USABLE:
+    elif index.status not in USABLE:
         what = f"The index is {index.status}; no task is found by it."
         yield Finding(Severity.ERROR, "index-not-active", index.name, what, "Wait until it is gone, then add it again.")
 

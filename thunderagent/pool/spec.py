@@ -17,6 +17,7 @@ from thunderagent.pool.annotations import pause_of
 from thunderagent.pool.template import container_named, literal_env
 from thunderagent.scaling import rules
 from thunderagent.scaling.rules import Pause, PolicyKind, ScalingRules, SelectPolicy
+from thunderagent.task import DEFAULT_QUEUE
 
 API_VERSION = "thunderagent.dev/v1alpha1"
 KIND = "ThunderAgentPool"
@@ -28,6 +29,7 @@ DAY = 86400
 
 TaskTypeName = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_.:/-]+$")]
 TableName = r"^[a-zA-Z0-9_.-]+$"
+QUEUE_NAME = r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"
 
 _BY_NAME = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 """Marks a list whose items are told apart by their name, so that several field managers can each own some."""
@@ -81,6 +83,15 @@ class Queue(_Fields, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    name: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=64,
+            pattern=QUEUE_NAME,
+            description="Queue of the table that this pool serves; `thunderagent table migrate --queue` adds one.",
+        ),
+    ] = DEFAULT_QUEUE
     task_types: Annotated[
         tuple[TaskTypeName, ...],
         Meta(
@@ -389,6 +400,7 @@ class Pool(_Fields, frozen=True, kw_only=True):
         name tells it from pools of other namespaces or machines is for who runs it to say."""
         agent = self.spec.agent
         return {
+            "queue": self.spec.queue.name,
             "task_types": ",".join(self.spec.queue.task_types),
             "batch": agent.batch,
             "wait_busy": agent.waits.busy_seconds,

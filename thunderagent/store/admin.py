@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from boto3.dynamodb.types import TypeDeserializer
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
-from thunderagent.errors import StoreAccessDenied, StoreRejected, StoreUnavailable, TableExists, TableMissing
+from thunderagent.errors import LayoutChanged, StoreAccessDenied, StoreRejected, StoreUnavailable, TableExists, TableMissing
 from thunderagent.store.dynamo import DynamoStore, open_client
 from thunderagent.store.failures import translate
+from thunderagent.store.layout import CLASSIC, DISPATCH_INDEX, MIGRATION_ID, PROJECTED, VERSION, Layout
 from thunderagent.task import Attr, Record
-from thunderagent.values import decode
+from thunderagent.values import read_attribute
 
 _deserialize = TypeDeserializer().deserialize
+_serialize = TypeSerializer().serialize
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +52,23 @@ class Scanned:
     cut: bool
 
 
-def create_table(store: DynamoStore, *, deletion_protection: bool = False, tags: dict[str, str] | None = None) -> None:
-    """Create the table of the published format, PAY_PER_REQUEST. Raises TableExists; returns before it is ready."""
+def create_table(
+    store: DynamoStore,
+    *,
+    layout: Layout = CLASSIC,
+    deletion_protection: bool = False,
+    tags: dict[str, str] | None = None,
+) -> None:
+    """Create the table of the published format with the indexes of a layout, PAY_PER_REQUEST.
+
+    Raises TableExists; returns before the table is ready. Then :func:`write_layout` says in it which layout it has.
+    """
+    indexes = [*([CLASSIC_INDEX] if layout.classic_index else []), *([DISPATCH] if layout.keyed else [])]
+    attributes = {Attr.TASK_ID.value: "S"} | {attr: kind for index in indexes for attr, kind in index.types.items()}
     arguments: dict[str, Any] = {
-        "AttributeDefinitions": [
-            {"AttributeName": Attr.TASK_ID.value, "AttributeType": "S"},
-            {"AttributeName": Attr.STATUS.value, "AttributeType": "S"},
-            {"AttributeName": Attr.CREATED_AT.value, "AttributeType": "N"},
-        ],
+        "AttributeDefinitions": _definitions(attributes),
         "KeySchema": [{"AttributeName": Attr.TASK_ID.value, "KeyType": "HASH"}],
-        "GlobalSecondaryIndexes": [
-            {
-                "IndexName": store.settings.index,
-                "KeySchema": [
-                    {"AttributeName": Attr.STATUS.value, "KeyType": "HASH"},
-                    {"AttributeName": Attr.CREATED_AT.value, "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
+        "GlobalSecondaryIndexes": [index.arguments(index.name or store.settings.index) for index in indexes],
         "BillingMode": "PAY_PER_REQUEST",
     }
     if deletion_protection:
@@ -84,6 +84,126 @@ def create_table(store: DynamoStore, *, deletion_protection: bool = False, tags:
                 f"There is a table {store.settings.table} already. `thunderagent table check` looks at it."
             ) from None
         raise
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPlan:
+    """An index as it is to be made: its name (empty: the one of the settings), its keys with their types, what it projects."""
+
+    name: str
+    types: Mapping[str, str]
+    projected: tuple[str, ...] | None
+
+    def arguments(self, name: str) -> dict[str, Any]:
+        """What DynamoDB is told, whose first key is the HASH."""
+        projection: dict[str, Any] = {"ProjectionType": "ALL"}
+        if self.projected is not None:
+            projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(self.projected)}
+        kinds = zip(self.types, ("HASH", "RANGE"), strict=True)
+        schema = [{"AttributeName": attr, "KeyType": kind} for attr, kind in kinds]
+        return {"IndexName": name, "KeySchema": schema, "Projection": projection}
+
+
+CLASSIC_INDEX: Final = IndexPlan("", {Attr.STATUS.value: "S", Attr.CREATED_AT.value: "N"}, None)
+DISPATCH: Final = IndexPlan(
+    DISPATCH_INDEX, {Attr.DISPATCH.value: "S", Attr.DUE_AT.value: "N"}, tuple(attr.value for attr in PROJECTED)
+)
+
+
+def _definitions(types: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"AttributeName": attr, "AttributeType": kind} for attr, kind in types.items()]
+
+
+def add_index(store: DynamoStore, plan: IndexPlan) -> bool:
+    """Begin to add an index to a table that is there, which goes on being used. False where it has one of that name."""
+    name = plan.name or store.settings.index
+    shape = describe(store)
+    if any(each.name == name for each in shape.indexes):
+        return False
+    types = {**shape.attribute_types, **plan.types}
+    store.call(
+        "UpdateTable",
+        AttributeDefinitions=_definitions(types),
+        GlobalSecondaryIndexUpdates=[{"Create": plan.arguments(name)}],
+    )
+    return True
+
+
+def drop_index(store: DynamoStore, name: str) -> bool:
+    """Begin to remove an index. False where the table has none of that name."""
+    if all(each.name != name for each in describe(store).indexes):
+        return False
+    store.call("UpdateTable", GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": name}}])
+    return True
+
+
+def write_layout(store: DynamoStore, layout: Layout) -> Layout:
+    """Have the table say that it has this layout, and return it as written.
+
+    Raises LayoutChanged where somebody else has changed it since it was read.
+    """
+    written = replace(layout, version=layout.version + 1)
+    names = {"#version": VERSION}
+    values: dict[str, Any] = {":version": {"N": str(layout.version)}}
+    condition = "#version = :version" + (" OR attribute_not_exists(#version)" if layout.version == 0 else "")
+    item = {name: _serialize(value) for name, value in written.to_record().items()}
+    try:
+        store.call(
+            "PutItem",
+            Item=item,
+            ConditionExpression=condition,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values,
+        )
+    except ClientError:
+        raise LayoutChanged(
+            f"Somebody else is changing the layout of {store.settings.table}. Let them finish, then try again."
+        ) from None
+    store.forget_layout()
+    return written
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPage:
+    """Records of the table in no order, and where the scan goes on; None at its end."""
+
+    records: tuple[Record, ...]
+    cursor: Mapping[str, Any] | None
+
+
+def scan_page(store: DynamoStore, limit: int, cursor: Mapping[str, Any] | None) -> ScanPage:
+    """Items straight from the table, read consistently. Raises a StoreError."""
+    more: dict[str, Any] = {} if cursor is None else {"ExclusiveStartKey": cursor}
+    reply = store.call("Scan", Limit=limit, ConsistentRead=True, **more)
+    return ScanPage(tuple(_record(item) for item in reply["Items"]), reply.get("LastEvaluatedKey"))
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlace:
+    """How far a migration's scan has got: for how many shards it files, where it goes on, what it has seen and filed."""
+
+    shards: int
+    cursor: Mapping[str, Any] | None = None
+    seen: int = 0
+    filed: int = 0
+
+
+def read_place(store: DynamoStore, shards: int) -> ScanPlace:
+    """Where a scan for so many shards was stopped, or the beginning of a new one."""
+    item = store.call("GetItem", Key={Attr.TASK_ID.value: {"S": MIGRATION_ID}}, ConsistentRead=True).get("Item", {})
+    record = _record(item)
+    if record.get("shards") != shards or "cursor" not in record:
+        return ScanPlace(shards)
+    cursor = {Attr.TASK_ID.value: {"S": record["cursor"]}}
+    return ScanPlace(shards, cursor, int(record.get("seen", 0)), int(record.get("filed", 0)))
+
+
+def write_place(store: DynamoStore, place: ScanPlace) -> None:
+    """Keep how far a scan has got, so that another run goes on from there."""
+    record = {Attr.TASK_ID.value: MIGRATION_ID, "shards": place.shards, "seen": place.seen, "filed": place.filed}
+    if place.cursor is not None:
+        record["cursor"] = place.cursor[Attr.TASK_ID]["S"]
+    store.call("PutItem", Item={name: _serialize(value) for name, value in record.items()})
 
 
 def enable_ttl(store: DynamoStore) -> bool:
@@ -168,7 +288,7 @@ def scan(store: DynamoStore, limit: int) -> Scanned:
 
 
 def _record(item: Mapping[str, Any]) -> Record:
-    return {name: decode(_deserialize(value)) for name, value in item.items()}
+    return {name: read_attribute(name, _deserialize(value)) for name, value in item.items()}
 
 
 def _indexes(table: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from thunderagent.errors import NotATask, StoreRejected
-from thunderagent.task import Record, Status, Task
+from thunderagent.store.layout import Layout
+from thunderagent.task import TASK_ID_BYTES, Record, Status, Task
 from thunderagent.transitions import Transition
+
+LAYOUT_READ = 60.0
+"""Seconds after which a process reads the table's layout anew. Whoever changes it waits for longer."""
 
 Cursor = Mapping[str, Any]
 """Where a page ended; opaque to everyone but the store that made it."""
@@ -40,20 +44,27 @@ class Page:
 @dataclass(frozen=True, slots=True)
 class BatchRead:
     """Items by key. A key in neither ``found`` nor ``unknown`` has no item; an unknown one could not be read this time, or
-    not as a task."""
+    not as a task. ``units`` are the read units it cost."""
 
     found: Mapping[str, Task]
     unknown: frozenset[str] = frozenset()
+    units: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class CallReport:
-    """One call to DynamoDB, for the metrics. ``result``: ok, condition_failed, throttled or the name of an error class."""
+    """One call to DynamoDB, for the metrics. ``result``: ok, condition_failed, throttled or the name of an error class.
+
+    ``retries``: attempts after the first, which the client makes by itself. ``throttles``: attempts that were refused for
+    throughput, whatever came of the call.
+    """
 
     operation: str
     result: str
     seconds: float
     units: float
+    retries: int = 0
+    throttles: int = 0
 
 
 Observer = Callable[[CallReport], None]
@@ -75,12 +86,23 @@ class Store(Protocol):
         """The items, read consistently, any number of them."""
 
     def apply(self, transition: Transition, *, want_task: bool = False) -> Applied:
-        """Carry a transition out. ``want_task`` asks for the item after the write."""
+        """Carry a transition out, filed as the table's layout has it. ``want_task`` asks for the item after the write."""
 
     def page(self, status: Status, *, limit: int, cursor: Cursor | None = None, newest_first: bool = False) -> Page:
-        """One page of the index's partition of a status: at most ``limit`` (from 1) items or 1 MB, by createdAt.
+        """One page of the tasks of a status: at most ``limit`` (from 1) items or 1 MB, by createdAt.
 
-        May be stale. A cursor says that the page was full, not that there is more: the next one may be empty.
+        May be stale. A cursor says that the page was full, not that there is more: the next one may be empty. Without the
+        published index, open tasks come by the time they are due, and ended ones in no order, from a scan of the table.
+        """
+
+    def layout(self) -> Layout:
+        """How the table is laid out; known for :data:`LAYOUT_READ` seconds from a read of its own item."""
+
+    def entries(self, partition: str, *, limit: int, until: int | None = None, cursor: Cursor | None = None) -> Page:
+        """One page of a partition of the dispatch index, the earliest dueAt first: at most ``limit`` entries or 1 MB.
+
+        ``until``: none that is due later. May be stale. The tasks are what the index shows of them, with dueAt for lockTime; a
+        cursor says that the page was full, not that there is more.
         """
 
 
@@ -88,6 +110,11 @@ def require_room(limit: int) -> None:
     """Raises StoreRejected for a page that has room for nothing, as DynamoDB does."""
     if limit < 1:
         raise StoreRejected(f"Limit is {limit}; a page has room for at least 1 item.", operation="Query")
+
+
+def possible_ids(task_ids: Iterable[str]) -> list[str]:
+    """Those that an item can have, each once. DynamoDB refuses a read of many keys for a single one that none can have."""
+    return [each for each in dict.fromkeys(task_ids) if 0 < len(each.encode()) <= TASK_ID_BYTES]
 
 
 def task_or_none(record: Record) -> Task | None:

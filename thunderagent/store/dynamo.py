@@ -16,14 +16,28 @@ from botocore.exceptions import ClientError
 
 from thunderagent.errors import StoreAccessDenied, StoreError, StoreThrottled, ThunderAgentError
 from thunderagent.settings import TableSettings
-from thunderagent.store.base import Applied, BatchRead, CallReport, Cursor, Observer, Page, require_room, task_or_none
+from thunderagent.store.attempts import Attempts
+from thunderagent.store.base import (
+    LAYOUT_READ,
+    Applied,
+    BatchRead,
+    CallReport,
+    Cursor,
+    Observer,
+    Page,
+    possible_ids,
+    require_room,
+    task_or_none,
+)
 from thunderagent.store.clock import TableClock
 from thunderagent.store.conditions import holds
+from thunderagent.store.dispatch import page_of_status
 from thunderagent.store.expressions import put_arguments, update_arguments
 from thunderagent.store.failures import CONDITION_FAILED, reply_code, translate
+from thunderagent.store.layout import DISPATCH_INDEX, LAYOUT_ID, Layout, entry_record
 from thunderagent.task import Attr, Record, Status, Task
 from thunderagent.transitions import Transition
-from thunderagent.values import decode
+from thunderagent.values import read_attribute
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -44,13 +58,13 @@ _METHODS = {
     "PutItem": "put_item",
     "UpdateItem": "update_item",
     "Query": "query",
+    "Scan": "scan",
     "DescribeTable": "describe_table",
     "DescribeTimeToLive": "describe_time_to_live",
     "UpdateTimeToLive": "update_time_to_live",
     "CreateTable": "create_table",
     "UpdateTable": "update_table",
 }
-_NO_ITEM = "thunderagent-no-such-task"
 
 _deserialize = TypeDeserializer().deserialize
 
@@ -77,12 +91,23 @@ def _descriptions() -> Any:
     return botocore.session.Session().get_component("data_loader")
 
 
+class _Laid:
+    """The layout of a table as a store and its store for renewals know it, and when it was read, in monotonic seconds."""
+
+    def __init__(self) -> None:
+        self.layout: Layout | None = None
+        self.read_at = float("-inf")
+        self.reading = threading.Lock()
+        """Held by the one call that reads it anew; the others go on with what is known."""
+
+
 class DynamoStore:
     """The task table in DynamoDB. Safe to share between threads.
 
     ``observer`` is told of every call. ``clock`` is shared between the stores of one process: all know the table's time.
     ``refresh_time``: ask for the table's time where no reply has told it for so long that it has become uncertain. Without it
-    the time is asked for once, and never again by whoever must not be kept waiting for it.
+    the time is asked for once, and never again by whoever must not be kept waiting for it. ``laid``: what another store of the
+    table keeps of its layout, and this one only uses.
     """
 
     def __init__(
@@ -92,12 +117,16 @@ class DynamoStore:
         clock: TableClock | None = None,
         observer: Observer | None = None,
         refresh_time: bool = True,
+        laid: _Laid | None = None,
     ) -> None:
         self.settings = settings
         self.clock = clock or TableClock()
+        self._laid = laid or _Laid()
+        self._keeps_layout = laid is None
         self._observer = observer
         self._refresh_time = refresh_time
         self._lock = threading.Lock()
+        self._attempts = Attempts()
         self._client: DynamoDBClient | None = None
 
     def for_renewals(self) -> DynamoStore:
@@ -105,7 +134,9 @@ class DynamoStore:
         settings = replace(
             self.settings, connect_timeout=RENEWAL_TIMEOUT, read_timeout=RENEWAL_TIMEOUT, attempts=RENEWAL_ATTEMPTS
         )
-        return DynamoStore(settings, clock=self.clock, observer=self._observer, refresh_time=self._refresh_time)
+        return DynamoStore(
+            settings, clock=self.clock, observer=self._observer, refresh_time=self._refresh_time, laid=self._laid
+        )
 
     def now(self) -> int:
         self._learn_time()
@@ -122,9 +153,11 @@ class DynamoStore:
     def get_many(self, task_ids: Collection[str]) -> BatchRead:
         found: dict[str, Task] = {}
         unknown: set[str] = set()
-        for ids in _batches(list(dict.fromkeys(task_ids)), BATCH_KEYS):
+        units = 0.0
+        for ids in _batches(possible_ids(task_ids), BATCH_KEYS):
             keys: dict[str, Any] = {"Keys": [_key(task_id) for task_id in ids], "ConsistentRead": True}
             reply = self._request("BatchGetItem", RequestItems={self.settings.table: keys})
+            units += _units(reply)
             for item in _of_table(reply["Responses"], self.settings.table):
                 task = task_or_none(_record(item))
                 if task is None:
@@ -133,10 +166,10 @@ class DynamoStore:
                     found[task.task_id] = task
             for unprocessed in reply.get("UnprocessedKeys", {}).values():
                 unknown |= {key[Attr.TASK_ID]["S"] for key in unprocessed["Keys"]}
-        return BatchRead(found, frozenset(unknown))
+        return BatchRead(found, frozenset(unknown), units)
 
     def apply(self, transition: Transition, *, want_task: bool = False) -> Applied:
-        operation, arguments = _write(transition, want_task)
+        operation, arguments = _write(self.layout().filed(transition), want_task)
         try:
             reply = self.call(operation, ReturnValuesOnConditionCheckFailure="ALL_OLD", **arguments)
         except ClientError as refused:
@@ -148,6 +181,8 @@ class DynamoStore:
 
     def page(self, status: Status, *, limit: int, cursor: Cursor | None = None, newest_first: bool = False) -> Page:
         require_room(limit)
+        if not self.layout().classic_index:
+            return page_of_status(self, self._scan, status, limit=limit, cursor=cursor)
         arguments: dict[str, Any] = {
             "IndexName": self.settings.index,
             "KeyConditionExpression": "#status = :status",
@@ -159,6 +194,60 @@ class DynamoStore:
         if cursor is not None:
             arguments["ExclusiveStartKey"] = cursor
         reply = self.call("Query", **arguments)
+        tasks = tuple(Task.from_record(_record(item)) for item in reply["Items"])
+        return Page(tasks, reply.get("LastEvaluatedKey"), _units(reply))
+
+    def entries(self, partition: str, *, limit: int, until: int | None = None, cursor: Cursor | None = None) -> Page:
+        require_room(limit)
+        condition = "#dispatch = :partition"
+        arguments: dict[str, Any] = {
+            "IndexName": DISPATCH_INDEX,
+            "ExpressionAttributeNames": {"#dispatch": Attr.DISPATCH.value},
+            "ExpressionAttributeValues": {":partition": {"S": partition}},
+            "Limit": limit,
+        }
+        if until is not None:
+            condition += " AND #dueAt <= :until"
+            arguments["ExpressionAttributeNames"]["#dueAt"] = Attr.DUE_AT.value
+            arguments["ExpressionAttributeValues"][":until"] = {"N": str(until)}
+        if cursor is not None:
+            arguments["ExclusiveStartKey"] = cursor
+        reply = self.call("Query", KeyConditionExpression=condition, **arguments)
+        entries = (task_or_none(entry_record(_record(item))) for item in reply["Items"])
+        tasks = tuple(entry for entry in entries if entry is not None)
+        return Page(tasks, reply.get("LastEvaluatedKey"), _units(reply))
+
+    def layout(self) -> Layout:
+        laid = self._laid
+        if laid.layout is None:
+            self._read_layout()
+        elif self._keeps_layout and self.clock.read() - laid.read_at > LAYOUT_READ and laid.reading.acquire(blocking=False):
+            try:
+                self._read_layout()
+            finally:
+                laid.reading.release()
+        return cast("Layout", laid.layout)
+
+    def forget_layout(self) -> None:
+        """Read the layout anew before the next write or page: it has just been changed."""
+        self._laid.read_at = float("-inf")
+
+    def _read_layout(self) -> None:
+        began = self.clock.read()
+        item = self.call("GetItem", Key=_key(LAYOUT_ID), ConsistentRead=True).get("Item")
+        self._laid.layout = Layout.from_record(None if item is None else _record(item))
+        self._laid.read_at = began
+
+    def _scan(self, status: Status, limit: int, cursor: Cursor | None) -> Page:
+        arguments: dict[str, Any] = {} if cursor is None else {"ExclusiveStartKey": cursor}
+        reply = self.call(
+            "Scan",
+            FilterExpression="#status = :status",
+            ExpressionAttributeNames={"#status": Attr.STATUS.value},
+            ExpressionAttributeValues={":status": {"S": str(status)}},
+            Limit=limit,
+            **arguments,
+        )
         tasks = tuple(Task.from_record(_record(item)) for item in reply["Items"])
         return Page(tasks, reply.get("LastEvaluatedKey"), _units(reply))
 
@@ -174,6 +263,7 @@ class DynamoStore:
         if operation in _METERED:
             arguments["ReturnConsumedCapacity"] = "TOTAL"
         sent = self.clock.read()
+        self._attempts.begin()
         try:
             reply: dict[str, Any] = getattr(self._connected(), _METHODS[operation])(**arguments)
         except ClientError as error:
@@ -201,7 +291,7 @@ class DynamoStore:
         if self.clock.known and (not self._refresh_time or self.clock.uncertainty() <= UNCERTAIN):
             return
         try:
-            self.call("GetItem", Key=_key(_NO_ITEM))
+            self._read_layout()
         except StoreError:
             if not self.clock.known:
                 raise
@@ -215,6 +305,7 @@ class DynamoStore:
         with self._lock:
             if self._client is None:
                 self._client = open_client(self.settings)
+                self._attempts.watch(self._client)
             return self._client
 
     def _failed(self, error: Exception, operation: str, sent: float) -> ThunderAgentError:
@@ -232,10 +323,12 @@ class DynamoStore:
 
     def _report(self, operation: str, result: str, sent: float, units: float = 0.0) -> None:
         if self._observer is not None:
-            self._observer(CallReport(operation, result, self.clock.read() - sent, units))
+            tried = self._attempts.tried()
+            seconds = self.clock.read() - sent
+            self._observer(CallReport(operation, result, seconds, units, tried.retries, tried.throttles))
 
 
-_METERED = frozenset({"GetItem", "BatchGetItem", "PutItem", "UpdateItem", "Query"})
+_METERED = frozenset({"GetItem", "BatchGetItem", "PutItem", "UpdateItem", "Query", "Scan"})
 
 
 def _write(transition: Transition, want_task: bool) -> tuple[str, dict[str, Any]]:
@@ -256,12 +349,12 @@ def _epoch_seconds(date: str) -> float:
 
 
 def _record(item: Mapping[str, Any]) -> Record:
-    return {name: _value(attribute) for name, attribute in item.items()}
+    return {name: _value(name, attribute) for name, attribute in item.items()}
 
 
-def _value(attribute: Any) -> Any:
+def _value(name: str, attribute: Any) -> Any:
     """An attribute in Python. Text, which most attributes are, means itself."""
-    return attribute["S"] if "S" in attribute else decode(_deserialize(attribute))
+    return attribute["S"] if "S" in attribute else read_attribute(name, _deserialize(attribute))
 
 
 def _of_table(responses: Mapping[str, Any], table: str) -> Sequence[Mapping[str, Any]]:

@@ -84,9 +84,10 @@ def update_arguments(transition: Transition) -> dict[str, Any]:
     names = _Names()
     sets = ", ".join(f"{names.name(attr)} = {names.value(value, str(attr))}" for attr, value in transition.puts.items())
     removes = ", ".join(names.name(attr) for attr in sorted(transition.drops))
+    clauses = [f"{word} {attrs}" for word, attrs in (("SET", sets), ("REMOVE", removes)) if attrs]
     return {
         "Key": {Attr.TASK_ID.value: {"S": transition.task_id}},
-        "UpdateExpression": f"SET {sets}" + (f" REMOVE {removes}" if removes else ""),
+        "UpdateExpression": " ".join(clauses),
         "ConditionExpression": condition_text(transition.condition, names),
         "ExpressionAttributeNames": names.names,
         "ExpressionAttributeValues": names.values,

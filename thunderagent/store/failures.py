@@ -73,6 +73,11 @@ def translate(error: Exception, operation: str, table: str) -> ThunderAgentError
     return StoreUnavailable(f"{operation} on {table} failed: {type(error).__name__}: {error}", operation=operation)
 
 
+def is_throttling(code: str) -> bool:
+    """Whether a reply with this code refuses a request for the rate or the throughput."""
+    return code in _THROTTLED
+
+
 def reply_code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 
@@ -81,7 +86,7 @@ def _translate_reply(error: ClientError, operation: str, table: str) -> StoreErr
     code = reply_code(error)
     text = str(error.response.get("Error", {}).get("Message", "")) or code
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    if code in _THROTTLED:
+    if is_throttling(code):
         return StoreThrottled(f"DynamoDB throttled {operation} on {table}: {text}", operation=operation)
     if code in _ACCESS:
         return StoreAccessDenied(f"{operation} on {table} is not allowed ({code}): {text}", operation=operation)
