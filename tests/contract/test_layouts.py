@@ -251,7 +251,7 @@ class Migrating:
             return Migration(self.store, self._sleep, self.said.append).run(goal)
 
     def _sleep(self, seconds: float) -> None:
-        if f"({round(SETTLE)} s left)" in self.said[-1]:
+        if f"({SETTLE} s left)" in self.said[-1]:
             self.waits += 1
             self._at_wait()
 

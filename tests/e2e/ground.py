@@ -81,8 +81,8 @@ class Table:
     ground: Ground
     name: str
 
-    def create(self) -> None:
-        self.ground.thunderagent("table", "create", "--table", self.name)
+    def create(self, *flags: str) -> None:
+        self.ground.thunderagent("table", "create", "--table", self.name, *flags)
 
     def enqueue(self, tasks: Iterable[Mapping[str, Any]]) -> list[str]:
         """Enqueue a task for each line of `task enqueue --many`, and return the taskIds."""

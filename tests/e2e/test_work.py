@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tests.e2e.ground import working
+from tests.e2e.ground import Table, working
 from tests.e2e.release import NAME
 from tests.e2e.stage import Stage
 
@@ -23,6 +23,22 @@ def test_300_tasks_bring_a_pool_from_0_to_its_most_in_one_step_and_back(stage: S
     assert replicas.values[:2] == [0, 8]
     assert replicas.values[-1] == 0
     assert not stage.history.unfinished
+    assert not stage.history.repeated
+
+
+def test_a_pool_of_one_queue_works_a_table_of_the_dispatch_layout_and_leaves_another_queue_alone(stage: Stage) -> None:
+    table = Table(stage.ground, f"{stage.table.name}-dispatch")
+    table.create("--layout=dispatch", "--shards=3", "--queue=mail")
+    others = table.enqueue(working(0.2, 50))
+    stage.declare(queue={**stage.queue(), "table": table.name, "name": "mail"}, scaling={"maxReplicas": 3})
+    stage.until_replicas(0, 30)
+    stage.until_readings(5)
+    assert stage.replicas() == 0, "the default queue is none of its business"
+    tasks = table.enqueue({**task, "queue": "mail"} for task in working(0.2, 60))
+    stage.until_done(tasks, 120)
+    stage.until_replicas(0, 60)
+
+    assert table.counts() == {"SUCCESS": len(tasks), "PENDING": len(others)}
     assert not stage.history.repeated
 
 

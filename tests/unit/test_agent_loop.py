@@ -13,6 +13,7 @@ from thunderagent.agent.agent import LAST_WRITES
 from thunderagent.agent.decisions import StopReason
 from thunderagent.agent.table import Contact
 from thunderagent.errors import StoreRejected, StoreThrottled, StoreUnavailable
+from thunderagent.store.layout import dispatch_layout
 from thunderagent.testing import Harness
 
 SETTINGS = AgentSettings(start_delay_min=0, start_delay_max=0, processes=4)
@@ -89,6 +90,36 @@ def test_a_retry_waits_as_its_type_says(own: dict[str, float], longest: float) -
     assert waits
     assert max(waits) <= longest + 1  # the table's times are whole seconds
     assert min(waits) < max(waits) or longest == 1
+
+
+# --- the dispatch layout --------------------------------------------------------------------------------------------------
+
+
+def test_renewals_move_an_entry_only_where_others_would_look_at_it_before_the_next_one(router: Router) -> None:
+    world = World()
+    world.store.change_layout(dispatch_layout(shards=1))
+    world.queue.enqueue({}, task_id="t")
+    ends: list[float | None] = []
+    looks: list[float | None] = []
+
+    async def scenario() -> None:
+        settings = AgentSettings(start_delay_min=0, start_delay_max=0, lease=300, renew=60)
+        agent, _, runner = world.agent("A", settings, router)
+        running = asyncio.create_task(agent.run())
+        await until(lambda: bool(runner.runs))
+        for _ in range(590):
+            await asyncio.sleep(1)
+            (entry,) = world.store.entries("default!0", limit=1).tasks
+            task = world.queue.get("t")
+            assert world.store.now() < (entry.lock_time or 0) <= (task.lock_time or 0)
+            ends.append(task.lock_time)
+            looks.append(entry.lock_time)
+        running.cancel()
+
+    world.run(scenario)
+
+    assert len(set(ends)) - 1 >= 9, "renewals"
+    assert len(set(looks)) - 1 == 2, "of which so many wrote to the index"
 
 
 # --- what a handler enqueues ------------------------------------------------------------------------------------------------

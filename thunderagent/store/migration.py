@@ -33,7 +33,7 @@ from thunderagent.store.layout import (
 )
 from thunderagent.task import Attr, Record
 
-SETTLE = LAYOUT_READ + 15.0
+SETTLE, STEP = int(LAYOUT_READ) + 15, 5
 """Seconds until every program has read a change: those between two reads of it, and a call of theirs that was slow."""
 
 SCAN_LIMIT = 500
@@ -95,9 +95,9 @@ class Migration:
         if changed == layout:
             return layout
         written = admin.write_layout(self._store, changed)
-        for left in range(round(SETTLE), 0, -1):
+        for left in range(SETTLE, 0, -STEP):
             self._report(f"Waiting until all agents have read the change ({left} s left)")
-            self._sleep(1.0)
+            self._sleep(STEP)
         return written
 
     def _index(self, plan: IndexPlan) -> None:
