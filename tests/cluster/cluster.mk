@@ -27,8 +27,12 @@ cluster-image: ## Build an image and load it: make cluster-image IMAGE=thunderag
 cluster-check: setup ## See that it does what the end-to-end tests rely on
 	CLUSTER_REQUIRED=1 $(BIN)/python -m pytest -m cluster tests/cluster $(ARGS)
 
+.PHONY: e2e-images
+e2e-images: setup ## Build the images of the end-to-end tests and give them to the cluster; minutes the first time
+	$(BIN)/python -m tests.e2e.images
+
 .PHONY: e2e
-e2e: setup ## All of ThunderAgent on that cluster, about half an hour; ARGS goes to pytest: make e2e ARGS='-k pause'
+e2e: setup e2e-images ## All of ThunderAgent on that cluster, about half an hour; ARGS goes to pytest: make e2e ARGS='-k pause'
 	CLUSTER_REQUIRED=1 scripts/attempts $(ATTEMPTS) $(BIN)/python -m pytest -m 'e2e or apiserver' tests/apiserver tests/e2e -rP --durations=10 $(ARGS)
 
 clean: cluster-down

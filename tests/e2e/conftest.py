@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -10,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import gobuild, ways
+from tests.cluster import gobuild
 from tests.cluster.conftest import cluster, cluster_settings  # noqa: F401 - fixtures
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.record import Record
-from tests.cluster.settings import REPOSITORY, Settings
+from tests.cluster.settings import Settings
 from tests.e2e.faults import Faults
 from tests.e2e.ground import Ground, Images
+from tests.e2e.images import images_of
 from tests.e2e.release import NAMESPACE, Release, values_of
 from tests.e2e.stage import Stage
 
-APP = Path(__file__).parent / "app"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
@@ -52,13 +51,9 @@ def administrator(cluster_settings: Settings, cluster: Record) -> Kubectl:  # no
 
 
 @pytest.fixture(scope="session")
-def images(cluster_settings: Settings, cluster: Record) -> Images:  # noqa: F811
-    """The images, built from the repository as it is now. E2E_IMAGES=kept: those that the cluster has from the last run."""
-    names = {name: f"{cluster.image_prefix}/{name}:e2e" for name in ("operator", "dynamodb", "agent", "app")}
-    for name, reference in names.items() if os.environ.get("E2E_IMAGES") != "kept" else ():
-        context, flags = (APP, [f"--build-arg=AGENT={names['agent']}"]) if name == "app" else (REPOSITORY, [f"--target={name}"])
-        ways.BY_NAME[cluster.way].build_image(cluster_settings, cluster, reference, context, flags)
-    return Images(names["operator"], names["dynamodb"], names["app"])
+def images(cluster: Record) -> Images:  # noqa: F811
+    """The images, which `make e2e` has built."""
+    return images_of(cluster)
 
 
 @pytest.fixture(scope="session")
