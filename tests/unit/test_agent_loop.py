@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from dataclasses import replace
 
 import pytest
@@ -10,11 +11,14 @@ import pytest
 from tests.unit.virtual import ScriptedRun, World, until
 from thunderagent import AgentSettings, Router, RunningTask, Status
 from thunderagent.agent.agent import LAST_WRITES
+from thunderagent.agent.claims import Claims
 from thunderagent.agent.decisions import StopReason
 from thunderagent.agent.table import Contact
 from thunderagent.errors import StoreRejected, StoreThrottled, StoreUnavailable
-from thunderagent.store.layout import dispatch_layout
+from thunderagent.store.finder import Finder
+from thunderagent.store.layout import CLASSIC, Layout, dispatch_layout
 from thunderagent.testing import Harness
+from thunderagent.transitions import unblock
 
 SETTINGS = AgentSettings(start_delay_min=0, start_delay_max=0, processes=4)
 
@@ -90,6 +94,35 @@ def test_a_retry_waits_as_its_type_says(own: dict[str, float], longest: float) -
     assert waits
     assert max(waits) <= longest + 1  # the table's times are whole seconds
     assert min(waits) < max(waits) or longest == 1
+
+
+# --- what was tried already -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", [CLASSIC, dispatch_layout(shards=1)], ids=["classic", "dispatch"])
+@pytest.mark.parametrize("change", ["unblocked", "cancelled and redriven"])
+def test_a_task_that_changed_within_the_second_of_its_last_look_is_tried_again_at_once(
+    router: Router, layout: Layout, change: str
+) -> None:
+    world = World()
+    world.store.change_layout(layout)
+    claims = Claims(SETTINGS, world.table(), world.events(), random.Random(0))
+    depends_on = ["first"] if change == "unblocked" else []
+    world.queue.enqueue({}, task_id="t", depends_on=depends_on, check_dependencies=False)
+    finder = Finder(world.store, random.Random(0))
+    (seen,) = finder.poll(10, lambda task: True, world.store.now()).tasks
+    claims.remember(seen)
+    assert claims.tried_lately(seen)
+
+    if change == "unblocked":
+        assert world.store.apply(unblock(seen, now=world.store.now())).ok
+    else:
+        world.queue.cancel("t")
+        world.queue.redrive("t")
+    (changed,) = finder.poll(10, lambda task: True, world.store.now()).tasks
+
+    assert changed.lock_time == seen.lock_time, "all within one second"
+    assert not claims.tried_lately(changed)
 
 
 # --- the dispatch layout --------------------------------------------------------------------------------------------------

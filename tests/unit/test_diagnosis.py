@@ -102,7 +102,8 @@ DISPATCH_SHAPE = replace(GOOD_SHAPE, indexes=(IndexShape("dispatch-dueAt-index",
 def dispatching(*tasks: Task, status: str = "ACTIVE", keys: Any = DISPATCH_KEYS, **fields: Any) -> Observation:
     """A look at a table of the dispatch layout, whose index is in this state."""
     index = replace(DISPATCH_SHAPE.indexes[0], status=status, keys=keys)
-    return observe(*tasks, **({"shape": replace(DISPATCH_SHAPE, indexes=(index,)), "layout": DISPATCH} | fields))
+    known: dict[str, Any] = {"shape": replace(DISPATCH_SHAPE, indexes=(index,)), "layout": DISPATCH}
+    return observe(*tasks, **(known | fields))
 
 
 # --- a healthy table ----------------------------------------------------------------------------------------------------

@@ -136,6 +136,14 @@ class World:
         with asyncio.Runner(loop_factory=partial(VirtualTimeLoop, self.clock.since_start, self.clock.advance)) as runner:
             return runner.run(_awaited(scenario))
 
+    def table(self) -> Table:
+        """A way to the table for a part of an agent, which needs no loop to be made."""
+        return Table(self.store, self.store, _inline, _inline, Contact(self.clock.since_start, 60.0))
+
+    def events(self) -> Events:
+        """Somebody who hears of everything."""
+        return Events(AgentMetrics(CollectorRegistry(), ""), "-/part/1")
+
     def agent(
         self, name: str, settings: AgentSettings, router: Router, on_begin: Callable[[ScriptedRun], None] = lambda run: None
     ) -> tuple[Agent, Wire, ScriptedRunner]:

@@ -13,7 +13,7 @@ from thunderagent.backoff import full_jitter
 from thunderagent.errors import NotATask, StoreError, StoreRejected
 from thunderagent.queue import new_token
 from thunderagent.settings import AgentSettings
-from thunderagent.task import Outcome, OutcomeKind, Status, Task
+from thunderagent.task import Attr, Outcome, OutcomeKind, Status, Task
 from thunderagent.transitions import Lease
 
 BACKOFF_BASE, BACKOFF_CAP = 0.5, 10.0
@@ -21,7 +21,7 @@ SEEN = 10_000
 """Entries of the index remembered as tried, so that one which lags behind the table is not tried again at once. An entry that
 still stands there after the time of a lease is tried anew: whatever kept the claim from it may be over."""
 
-_Entry = tuple[str, int, str | None, float | None]
+_Entry = tuple[object, ...]
 
 
 class Claims:
@@ -122,5 +122,9 @@ class Claims:
 
 
 def _entry(task: Task) -> _Entry:
-    """What tells one state of a task from another: it changes with every write that makes a task claimable again."""
-    return (task.task_id, task.updated_at, task.lock_token or task.last_token, task.lock_time)
+    """What tells one state of a task from another: it changes with every write that makes a task claimable.
+
+    Times are whole seconds, so they alone do not: a task may be enqueued, looked at and unblocked within one, or redriven.
+    """
+    token = task.lock_token or task.last_token
+    return (task.task_id, task.updated_at, task.lock_time, token, task.record.get(Attr.ENQUEUE_TOKEN), task.waiting_for)
