@@ -13,7 +13,7 @@ from thunderagent.backoff import full_jitter
 from thunderagent.errors import NotATask, StoreError, StoreRejected
 from thunderagent.queue import new_token
 from thunderagent.settings import AgentSettings
-from thunderagent.task import Attr, Outcome, OutcomeKind, Status, Task
+from thunderagent.task import Attr, Outcome, OutcomeKind, Status, Task, as_str
 from thunderagent.transitions import Lease
 
 BACKOFF_BASE, BACKOFF_CAP = 0.5, 10.0
@@ -126,5 +126,5 @@ def _entry(task: Task) -> _Entry:
 
     Times are whole seconds, so they alone do not: a task may be enqueued, looked at and unblocked within one, or redriven.
     """
-    token = task.lock_token or task.last_token
-    return (task.task_id, task.updated_at, task.lock_time, token, task.record.get(Attr.ENQUEUE_TOKEN), task.waiting_for)
+    token, enqueued = task.lock_token or task.last_token, as_str(task.record.get(Attr.ENQUEUE_TOKEN))
+    return (task.task_id, task.updated_at, task.lock_time, token, enqueued, task.waiting_for)
