@@ -35,6 +35,7 @@ from thunderagent.store.dispatch import page_of_status
 from thunderagent.store.expressions import put_arguments, update_arguments
 from thunderagent.store.failures import CONDITION_FAILED, reply_code, translate
 from thunderagent.store.layout import DISPATCH_INDEX, LAYOUT_ID, Layout, entry_record
+from thunderagent.store.replies import take_items_as_json
 from thunderagent.task import Attr, Record, Status, Task
 from thunderagent.transitions import Transition
 from thunderagent.values import read_attribute
@@ -81,8 +82,11 @@ def open_client(settings: TableSettings) -> DynamoDBClient:
     )
     session = botocore.session.Session()
     session.register_component("data_loader", _descriptions())
-    client = session.create_client("dynamodb", settings.region, endpoint_url=settings.endpoint, config=config)
-    return cast("DynamoDBClient", client)
+    client = cast(
+        "DynamoDBClient", session.create_client("dynamodb", settings.region, endpoint_url=settings.endpoint, config=config)
+    )
+    take_items_as_json(client)
+    return client
 
 
 @cache
