@@ -357,8 +357,12 @@ def _record(item: Mapping[str, Any]) -> Record:
 
 
 def _value(name: str, attribute: Any) -> Any:
-    """An attribute in Python. Text, which most attributes are, means itself."""
-    return attribute["S"] if "S" in attribute else read_attribute(name, _deserialize(attribute))
+    """An attribute in Python. Most are text or whole numbers, which mean themselves."""
+    if "S" in attribute:
+        return attribute["S"]
+    if (number := attribute.get("N", "")).isdecimal():
+        return int(number)
+    return read_attribute(name, _deserialize(attribute))
 
 
 def _of_table(responses: Mapping[str, Any], table: str) -> Sequence[Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from boto3.dynamodb.types import TypeSerializer
@@ -19,8 +20,12 @@ def to_attribute(value: Any, name: str = "value") -> dict[str, Any]:
 
 
 def _attribute(encoded: Any) -> dict[str, Any]:
-    """An encoded value. Most are text, for which the serialiser would first try everything else."""
-    return {"S": encoded} if isinstance(encoded, str) else dict(_serialize(encoded))
+    """An encoded value. Most are text or numbers, for which the serialiser would first try everything else."""
+    if isinstance(encoded, str):
+        return {"S": encoded}
+    if isinstance(encoded, Decimal):
+        return {"N": str(encoded)}
+    return dict(_serialize(encoded))
 
 
 class _Names:
