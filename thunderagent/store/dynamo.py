@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
+import botocore
 import botocore.session
 from boto3.dynamodb.types import TypeDeserializer
 from botocore.config import Config
@@ -53,6 +54,9 @@ RENEWAL_ATTEMPTS = 2
 UNCERTAIN = 5.0
 """Seconds between the bounds of the table's time from which on it is asked for anew: after an hour without a call, or so."""
 
+USER_AGENT = f"ThunderAgent Botocore/{botocore.__version__}"
+"""Who calls, for CloudTrail. botocore's own text has more parts, and is put together anew for each call."""
+
 _METHODS = {
     "GetItem": "get_item",
     "BatchGetItem": "batch_get_item",
@@ -78,6 +82,7 @@ def open_client(settings: TableSettings) -> DynamoDBClient:
         retries={"mode": "standard", "total_max_attempts": settings.attempts},
         max_pool_connections=settings.connections,
         tcp_keepalive=True,
+        user_agent=USER_AGENT,
         parameter_validation=False,  # every call is built in this package; the check costs a twentieth of a write
     )
     session = botocore.session.Session()
