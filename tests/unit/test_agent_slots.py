@@ -1,4 +1,7 @@
-"""When a slot is free again: at the end of the handler, not of the write that follows, unless such writes pile up."""
+"""When a slot is free again, and how soon it is filled.
+
+It is free at the end of the handler, not of the write that follows, unless such writes pile up.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from tests.unit.virtual import World, until
 from thunderagent import AgentSettings, Router, Status
 from thunderagent.errors import StoreThrottled
 from thunderagent.queue import TaskQueue
-from thunderagent.store.base import Applied
+from thunderagent.store.base import Applied, Cursor, Page
 from thunderagent.store.memory import MemoryStore
 from thunderagent.transitions import Transition
 
@@ -55,3 +58,47 @@ def test_a_slot_is_free_while_its_last_outcome_is_written_but_outcomes_do_not_pi
         await running
 
     world.run(scenario)
+
+
+class CountedPages(MemoryStore):
+    """Counts the pages of ready tasks that were read."""
+
+    pages = 0
+
+    def page(self, status: Status, *, limit: int, cursor: Cursor | None = None, newest_first: bool = False) -> Page:
+        self.pages += status is Status.PENDING
+        return super().page(status, limit=limit, cursor=cursor, newest_first=newest_first)
+
+
+def _pages_read_by_the_end_of_each(tasks: int) -> list[int]:
+    """Have one slot run so many short tasks, and count the pages read by the end of each."""
+    world = World()
+    store = world.store = CountedPages(world.clock.now)
+    queue = TaskQueue(store=store)
+    for _ in range(tasks):
+        queue.enqueue({})
+    router = Router()
+    router.default(lambda task: None)
+    pages: list[int] = []
+
+    async def scenario() -> None:
+        agent, _, runner = world.agent("a", SETTINGS, router)
+        running = asyncio.create_task(agent.run())
+        while len(pages) < tasks:
+            await until(lambda: len(runner.runs) > len(pages))
+            await asyncio.sleep(0.1)
+            pages.append(store.pages)
+            runner.runs[-1].finish()
+        agent.stop()
+        await running
+
+    world.run(scenario)
+    return pages
+
+
+def test_under_a_backlog_the_next_page_is_read_before_a_slot_comes_free() -> None:
+    assert _pages_read_by_the_end_of_each(SETTINGS.batch + 2) == [1] * (SETTINGS.batch - 1) + [2, 2, 3]
+
+
+def test_without_a_backlog_nothing_is_read_while_no_slot_is_free() -> None:
+    assert _pages_read_by_the_end_of_each(1) == [1]

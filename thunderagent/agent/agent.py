@@ -79,6 +79,8 @@ class Agent:
         self._work: set[asyncio.Task[None]] = set()
         self._changed = Pulse()
         self._blocked = False
+        self._backlog = False
+        """Whether the last poll found more than there were slots for."""
         self._returned_at = float("-inf")
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -153,7 +155,7 @@ class Agent:
                 empty = 0
                 await asyncio.sleep(0)
                 continue
-            if self._slots.free == 0 and await self._slot_freed():
+            if self._slots.free == 0 and not self._looks_ahead and await self._slot_freed():
                 continue
             try:
                 found = await self._look()
@@ -163,6 +165,7 @@ class Agent:
                 await self._pause(full_jitter(self._rng, failures, base=POLL_BACKOFF_BASE, cap=POLL_BACKOFF_CAP))
                 continue
             failures = 0
+            self._backlog = len(found) > self._slots.free
             self._candidates.replace(found)
             if not found and self._slots.free > 0:
                 await self._idle(empty)
@@ -181,6 +184,11 @@ class Agent:
             else:
                 self._events.recovered("reaching the table")
                 return
+
+    @property
+    def _looks_ahead(self) -> bool:
+        """Whether to read more while all slots are taken: the first one that comes free then need not wait for a poll."""
+        return self._backlog and not self._candidates
 
     async def _slot_freed(self) -> bool:
         """Wait for a free slot. False after the longest wait: waiting tasks are looked at even while all slots are taken."""
@@ -226,13 +234,13 @@ class Agent:
                 asyncio.get_running_loop().call_later(seconds, self.hint, task.task_id)
 
     def _wanted(self, task: Task) -> bool:
-        """Whether a task could be started now, or waits and could be looked at. Notes one that only lacks a slot.
+        """Whether a task could be started by the next free slot, or waits and could be looked at. Notes one that lacks more.
 
         An entry that was tried lately is not: a page full of such, which the index still shows, must hide nothing behind it.
         """
         if self._claims.tried_lately(task):
             return False
-        if self._slots.takes(task.task_type) or (task.is_waiting and self._slots.knows(task.task_type)):
+        if self._slots.takes_next(task.task_type) or (task.is_waiting and self._slots.knows(task.task_type)):
             return True
         if self._slots.knows(task.task_type):
             self._blocked = True

@@ -52,7 +52,19 @@ class Slots:
     def takes(self, task_type: str | None) -> bool:
         """Whether a task of this type could be started now."""
         info = self._routes.info(task_type)
-        return info is not None and self._has_slot(task_type, info) and self._has_token(task_type, info)
+        return (
+            info is not None
+            and self._has_place(info)
+            and self._below_limit(task_type, info)
+            and self._has_token(task_type, info)
+        )
+
+    def takes_next(self, task_type: str | None) -> bool:
+        """Whether a task of this type could be started now or, where no slot is free, as soon as one is."""
+        info = self._routes.info(task_type)
+        if info is None or not self._has_token(task_type, info):
+            return False
+        return self._below_limit(task_type, info) and (self.free == 0 or self._has_place(info))
 
     def knows(self, task_type: str | None) -> bool:
         """Whether this agent runs tasks of this type at all."""
@@ -83,11 +95,12 @@ class Slots:
         ]
         return max(0.0, min(waits, default=float("inf")))
 
-    def _has_slot(self, task_type: str | None, info: RouteInfo) -> bool:
+    def _has_place(self, info: RouteInfo) -> bool:
+        return self._taken[info.is_async] < self._capacity[info.is_async]
+
+    def _below_limit(self, task_type: str | None, info: RouteInfo) -> bool:
         limit = info.settings.slots
-        return self._taken[info.is_async] < self._capacity[info.is_async] and (
-            limit is None or self._by_type[task_type] < limit
-        )
+        return limit is None or self._by_type[task_type] < limit
 
     def _has_token(self, task_type: str | None, info: RouteInfo) -> bool:
         if info.settings.rate is None:
