@@ -20,3 +20,8 @@ def test_agents_that_are_killed_cost_the_runs_that_they_had_and_no_more() -> Non
     assert result.kills > 0
     assert result.twice <= result.kills * SLOTS
     assert sum(result.claims) <= 1200 + result.kills * SLOTS
+
+
+def test_agents_that_share_a_backlog_rarely_want_the_same_task() -> None:
+    """Four that all took the head of the index would lose every other claim."""
+    assert stress(agents=4, tasks=1000).lost_share < 0.25

@@ -203,7 +203,8 @@ class Agent:
         now = self._table.store.now()
         self._blocked = bool(self._candidates)  # those left over wait for a slot
         hinted = await self._hinted(now)
-        found = await self._table.do(self._finder.poll, self._settings.batch, self._wanted, now)
+        limit = self._settings.batch * self._candidates.width
+        found = await self._table.do(self._finder.poll, limit, self._wanted, now)
         tasks = {task.task_id: task for task in (*hinted, *found.tasks)}.values()
         ready = [task for task in tasks if not task.is_waiting]
         waiting = [task for task in tasks if task.is_waiting]
@@ -215,7 +216,7 @@ class Agent:
         self._events.polled(len(ready), now)
         self._rng.shuffle(ready)
         first = {task.task_id for task in hinted}
-        return sorted(ready, key=lambda task: task.task_id not in first)
+        return sorted(ready, key=lambda task: task.task_id not in first)[: self._settings.batch]
 
     async def _hinted(self, now: int) -> list[Task]:
         ids = [self._hints.popleft() for _ in range(min(len(self._hints), self._settings.batch))]

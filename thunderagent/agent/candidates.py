@@ -9,6 +9,13 @@ from thunderagent.task import Status, Task
 FRESH = 5.0
 """Seconds for which what a poll read is worth trying. A query costs about as much as one claim that is lost."""
 
+WIDEST = 16
+"""Batches that a poll reads at most, to choose one from at random. Of 16 agents that all take the first batch, each loses six
+claims of ten, and one lost costs as much as reading 40 tasks of 1 KB."""
+
+MANY_LOST, FEW_LOST = 0.2, 0.05
+"""Shares of claims lost from which on a poll reads twice as much as the last one did, and up to which it reads half."""
+
 
 class Candidates:
     """Tasks to try, in order. Others read the same page, so once more claims are lost than won the rest is not worth trying."""
@@ -17,7 +24,9 @@ class Candidates:
         self._clock = clock
         self._tasks: list[Task] = []
         self._read_at = clock()
-        self._balance = 0
+        self._won = self._lost = 0
+        self.width = 1
+        """Batches that the next poll should read: the more agents want the same tasks, the more there is to choose from."""
 
     def __bool__(self) -> bool:
         return bool(self._tasks)
@@ -26,7 +35,8 @@ class Candidates:
         """Take what a new poll found in place of what an older one did; expired leases are looked for elsewhere and stay."""
         self._tasks = [*self._expired(), *tasks]
         self._read_at = self._clock()
-        self._balance = 0
+        self.width = next_width(self.width, self._won, self._lost)
+        self._won = self._lost = 0
 
     def add_expired(self, task: Task) -> None:
         """A task whose lease has ended; it goes first."""
@@ -34,11 +44,12 @@ class Candidates:
             self._tasks.insert(0, task)
 
     def note_claim(self, won: bool) -> None:
-        self._balance += 1 if won else -1
+        self._won += won
+        self._lost += not won
 
     def take(self, fits: Callable[[Task], bool]) -> list[Task]:
         """Remove and return those that fit; the rest stays for later, unless it is no longer worth trying."""
-        if self._balance < 0 or self._clock() - self._read_at > FRESH:
+        if self._lost > self._won or self._clock() - self._read_at > FRESH:
             self._tasks = self._expired()
         taken: list[Task] = []
         kept: list[Task] = []
@@ -56,3 +67,13 @@ class Candidates:
 
     def _expired(self) -> list[Task]:
         return [task for task in self._tasks if task.status is Status.RUNNING]
+
+
+def next_width(width: int, won: int, lost: int) -> int:
+    """Batches for the next poll to read, after one that read ``width`` and the claims that came of it."""
+    if won + lost == 0:
+        return width
+    share = lost / (won + lost)
+    if share >= MANY_LOST:
+        return min(WIDEST, 2 * width)
+    return max(1, width // 2) if share <= FEW_LOST else width
