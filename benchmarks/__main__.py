@@ -9,7 +9,20 @@ from pathlib import Path
 
 import click
 
-from benchmarks import backlog_reads, idle, operator, report, startup, throughput, versus_first_user, write_units
+from benchmarks import (
+    backlog_reads,
+    fleet,
+    hidden_task,
+    idle,
+    operator,
+    renewals,
+    report,
+    rerun,
+    startup,
+    throughput,
+    versus_first_user,
+    write_units,
+)
 from benchmarks.processes import require_linux
 from benchmarks.report import Figure
 from benchmarks.servers import Server, dynalite, embedded, ministack
@@ -27,9 +40,24 @@ class Effort:
     idle_seconds: float = 120.0
     startup_pairs: int = 15
     scale_rounds: int = 20
+    rerun_tries: int = 50
+    renewal_seconds: float = 10.0
+    fleet_pairs: int = 3
+    waiting: int = hidden_task.WAITING
 
 
-SHORT = Effort(throughput_pairs=2, versus_pairs=1, versus_tasks=80, idle_seconds=10.0, startup_pairs=3, scale_rounds=3)
+SHORT = Effort(
+    throughput_pairs=2,
+    versus_pairs=1,
+    versus_tasks=80,
+    idle_seconds=10.0,
+    startup_pairs=3,
+    scale_rounds=3,
+    rerun_tries=5,
+    renewal_seconds=3.0,
+    fleet_pairs=1,
+    waiting=10_000,
+)
 
 
 @click.command()
@@ -52,6 +80,8 @@ def measure_all(effort: Effort) -> Iterator[Figure]:
     """Every figure, as it comes."""
     yield from write_units.measure()
     yield from backlog_reads.measure()
+    yield from hidden_task.measure(effort.waiting)
+    yield from rerun.measure(effort.rerun_tries)
     yield from startup.measure(effort.startup_pairs)
     with embedded() as server:
         yield from throughput.measure(server, effort.throughput_pairs)
@@ -63,6 +93,8 @@ def measure_all(effort: Effort) -> Iterator[Figure]:
     with ministack() as fastest:
         if fastest is not None:
             yield from throughput.measure(fastest, effort.throughput_pairs)
+            yield from fleet.measure(fastest, effort.fleet_pairs)
+            yield from renewals.measure(fastest, effort.renewal_seconds)
             yield from versus_first_user.measure(fastest, effort.versus_tasks, effort.versus_pairs)
 
 

@@ -119,11 +119,11 @@ def run_backlog(backlog: Backlog, handler: str, shape: Shape, batch: int) -> Spa
             backlog.check_all_ended()  # what the table says of those that are missing tells more than the log
             raise
         used = cpu_seconds(running.pid) - before
-        first, last = _time_of(running.lines("task claimed")[0]), _time_of(running.lines("task ended")[-1])
+        first, last = line_time(running.lines("task claimed")[0]), line_time(running.lines("task ended")[-1])
     backlog.check_all_ended()
     return Span((last - first).total_seconds(), used)
 
 
-def _time_of(line: str) -> datetime:
+def line_time(line: str) -> datetime:
     """When a log line was written."""
     return datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f")  # noqa: DTZ007 - both ends are in the same zone

@@ -12,6 +12,7 @@ Computed, not read from replies: the stand-ins do not count what an index costs.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,12 @@ from thunderagent.values import encode, record_size
 
 UNIT_BYTES = 1024
 LEASE, RENEW = 300, 60
+TASKS_A_SECOND = 500
+"""Tasks a second and shard that the goal is set for."""
+
+KEY_UNITS = 1000
+"""Write units a second that DynamoDB takes for one partition key value (Best practices for partition keys)."""
+
 NOW = 1_800_000_000
 TASK_ID = "5f0c6a4e9b8d4c1e8f3a2b7d6c5e4f3a"
 OWNER = "reports/reports-7c9d8f6b5-x2x9k/0f5e2c1a-1111-2222-3333-444455556666-a1b2c3"
@@ -48,6 +55,17 @@ class Index:
         if old is not None and new is not None and self._key(old) == self._key(new):
             return 0 if old == new else max(size_units(old), size_units(new))
         return sum(size_units(entry) for entry in (old, new) if entry is not None)
+
+    def partition_units(self, before: Item, after: Item) -> Counter[str]:
+        """The same, by the value of the index's first key that each unit goes to."""
+        old, new = self._entry(before), self._entry(after)
+        if old is not None and new is not None and self._key(old) == self._key(new):
+            return Counter({new[self.keys[0]]: self.entry_units(before, after)})
+        units: Counter[str] = Counter()
+        for entry in (old, new):
+            if entry is not None:
+                units[entry[self.keys[0]]] += size_units(entry)
+        return units
 
     def _entry(self, item: Item) -> Item | None:
         if not all(key in item for key in self.keys):
@@ -80,6 +98,16 @@ def write_units(before: Item, after: Item, indexes: Iterable[Index] = (CLASSIC_I
 
 def task_units(renewals: int, way: Way = Way.CLASSIC) -> int:
     """Units of a task from enqueue to SUCCESS on a layout, with so many renewals."""
+    return _run_one(renewals, way).units
+
+
+def busiest_key_units(renewals: int, way: Way) -> float:
+    """Units a task that go to the one value of the index's first key that gets most; with shards, the even share of it."""
+    shards = LAYOUTS[way].shards
+    return max(_run_one(renewals, way).by_key.values()) / shards
+
+
+def _run_one(renewals: int, way: Way) -> _Metered:
     table = _Metered(way)
     table.apply(transitions.enqueue(TASK_ID, PAYLOAD, now=NOW, token="e" * 32))
     task = table.store.get(TASK_ID)
@@ -93,7 +121,7 @@ def task_units(renewals: int, way: Way = Way.CLASSIC) -> int:
         lease, look_at = lease.renewed(now + LEASE), moved or look_at
     ended = Outcome(OutcomeKind.SUCCESS, {"pages": 12, "file": "stocks-2026-11.html"})
     table.apply(transitions.complete(lease, ended, now=NOW + RENEW * renewals, expires_at=NOW + 14 * 86400))
-    return table.units
+    return table
 
 
 class _Metered:
@@ -102,13 +130,16 @@ class _Metered:
     def __init__(self, way: Way) -> None:
         self.store = MemoryStore(lambda: NOW, LAYOUTS[way])
         self.units = 0
+        self.by_key: Counter[str] = Counter()
         self._index = INDEXES[way]
 
     def apply(self, transition: Transition) -> None:
         before = self._item(transition.task_id)
         if not self.store.apply(transition).ok:
             raise RuntimeError(f"The write {transition.name} was refused.")
-        self.units += write_units(before, self._item(transition.task_id), (self._index,))
+        after = self._item(transition.task_id)
+        self.units += write_units(before, after, (self._index,))
+        self.by_key += self._index.partition_units(before, after)
 
     def _item(self, task_id: str) -> dict[str, Any]:
         return {name: encode(value, name) for name, value in self.store.records().get(task_id, {}).items()}
@@ -124,7 +155,7 @@ def measure() -> list[Figure]:
         (Way.DISPATCH, 1, "one renewal", 8),
         (Way.DISPATCH, 10, "ten renewals", 21),
     )
-    return [
+    units = [
         Figure(
             f"write units a task, {text}, {way}",
             task_units(renewals, way),
@@ -135,3 +166,17 @@ def measure() -> list[Figure]:
         )
         for way, renewals, text, goal in rows
     ]
+    return [*units, *(_of_busiest_key(way, renewals) for way in Way for renewals in (0, 1, 10))]
+
+
+def _of_busiest_key(way: Way, renewals: int) -> Figure:
+    """What one value of an index's first key gets a second at the rate that the layout is made for."""
+    shards = LAYOUTS[way].shards
+    return Figure(
+        f"write units of the busiest index key, {TASKS_A_SECOND * shards:,} tasks/s, {renewals} renewals, {way}",
+        busiest_key_units(renewals, way) * TASKS_A_SECOND * shards,
+        "units/s",
+        f"DynamoDB takes {KEY_UNITS:,} a second for one key",
+        f"{TASKS_A_SECOND} tasks a second and shard, {shards} shard{'s' * (shards > 1)}, spread evenly; computed as above",
+        Goal(KEY_UNITS) if renewals == 0 else None,
+    )

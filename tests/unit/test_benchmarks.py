@@ -10,12 +10,16 @@ import pytest
 from rich.console import Console
 
 from benchmarks import bare_loop
+from benchmarks.hidden_task import look_for_one, table_of
 from benchmarks.idle import reads_an_hour
 from benchmarks.pairs import Pair, interleaved, ratios
 from benchmarks.report import Figure, Goal, as_json, print_table
-from benchmarks.write_units import Index, task_units, write_units
+from benchmarks.rerun import LOOK_MAX, ROUNDING, seconds_until_rerun
+from benchmarks.rerun import SETTINGS as RERUN
+from benchmarks.write_units import Index, busiest_key_units, task_units, write_units
 from thunderagent import transitions
 from thunderagent.store.expressions import update_arguments
+from thunderagent.store.layout import CLASSIC, Layout, Way, dispatch_layout
 from thunderagent.task import Outcome, OutcomeKind, Task
 from thunderagent.transitions import Lease
 
@@ -44,6 +48,19 @@ KB = {"payload": "x" * 1024}
 )
 def test_a_write_costs_what_dynamodb_documents(before: dict[str, Any], after: dict[str, Any], units: int) -> None:
     assert write_units(before, after, [INDEX]) == units
+
+
+def test_what_a_write_costs_an_index_is_split_by_the_key_it_goes_to() -> None:
+    running = PENDING | {"status": "RUNNING"}
+    assert INDEX.partition_units(PENDING, running) == {"PENDING": 1, "RUNNING": 1}
+    assert INDEX.partition_units(running, running | {"lockTime": 5}) == {"RUNNING": 1}
+    assert INDEX.partition_units(PENDING | KB, running | KB) == {"PENDING": 2, "RUNNING": 2}
+    assert INDEX.partition_units(NO_KEY, NO_KEY) == {}
+
+
+@pytest.mark.parametrize(("way", "renewals", "units"), [(Way.CLASSIC, 0, 2), (Way.CLASSIC, 10, 12), (Way.DISPATCH, 0, 0.25)])
+def test_a_task_costs_its_busiest_key_two_units_and_its_renewals(way: Way, renewals: int, units: float) -> None:
+    assert busiest_key_units(renewals, way) == units
 
 
 def test_without_an_index_only_the_item_counts() -> None:
@@ -111,6 +128,26 @@ def test_an_idle_agent_reads_a_bounded_number_of_times() -> None:
     calls, units = reads_an_hour()
     assert 360 < calls < 3600 / 7.5 + 3600 / 15 + 10, "a poll each 10 s and a look each 30 s, both jittered"
     assert units == calls / 2
+
+
+# --- a hidden task, and a lost one ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", [CLASSIC, dispatch_layout(1)], ids=["classic", "dispatch"])
+def test_the_first_poll_finds_a_ready_task_that_is_older_than_all_that_wait(layout: Layout) -> None:
+    assert look_for_one(table_of(3000, layout), layout, created=-1, agents=1, seed=0).polls == 1
+
+
+def test_a_ready_task_in_the_middle_is_found_on_classic_by_a_sweep_and_on_dispatch_at_once() -> None:
+    classic = look_for_one(table_of(3000, CLASSIC), CLASSIC, created=1500, agents=1, seed=0)
+    dispatch = look_for_one(table_of(3000, dispatch_layout(1)), dispatch_layout(1), created=1500, agents=1, seed=0)
+    assert 3 < classic.polls < 20
+    assert dispatch.polls == 1
+
+
+def test_a_lost_run_begins_again_within_a_lease_and_a_look() -> None:
+    seconds = seconds_until_rerun(seed=1)
+    assert RERUN.lease - RERUN.renew <= seconds <= RERUN.lease + LOOK_MAX * RERUN.expired_look + ROUNDING
 
 
 # --- what is printed ----------------------------------------------------------------------------------------------------
