@@ -11,6 +11,7 @@ import click
 
 from benchmarks import (
     backlog_reads,
+    cost,
     fleet,
     hidden_task,
     idle,
@@ -80,6 +81,7 @@ def measure_all(effort: Effort) -> Iterator[Figure]:
     """Every figure, as it comes."""
     yield from write_units.measure()
     yield from backlog_reads.measure()
+    yield from cost.measure()
     yield from hidden_task.measure(effort.waiting)
     yield from rerun.measure(effort.rerun_tries)
     yield from startup.measure(effort.startup_pairs)

@@ -13,6 +13,7 @@ from benchmarks.processes import cpu_seconds, resident_mb
 from benchmarks.report import Figure
 from benchmarks.servers import Server
 from thunderagent.store.base import BatchRead, Cursor, Page
+from thunderagent.store.layout import CLASSIC, Layout
 from thunderagent.store.memory import MemoryStore
 from thunderagent.task import Status, Task
 from thunderagent.testing import Harness
@@ -41,6 +42,11 @@ class CountingStore(MemoryStore):
         self._count("Query", page.units)
         return page
 
+    def entries(self, partition: str, *, limit: int, until: int | None = None, cursor: Cursor | None = None) -> Page:
+        page = super().entries(partition, limit=limit, until=until, cursor=cursor)
+        self._count("Query", page.units)
+        return page
+
     def start_counting(self) -> None:
         self.calls, self.units = Counter(), 0.0
 
@@ -49,10 +55,10 @@ class CountingStore(MemoryStore):
         self.units += units
 
 
-def reads_an_hour(seed: int = 0) -> tuple[int, float]:
+def reads_an_hour(seed: int = 0, layout: Layout = CLASSIC) -> tuple[int, float]:
     """Calls and read units of an idle agent in an hour: the real agent on a virtual clock, over a table in memory."""
     harness = Harness(nothing, seed=seed)
-    store = CountingStore(harness.clock.now)
+    store = CountingStore(harness.clock.now, layout)
     store.start_counting()
     harness.store = store
     harness.run_for(HOUR)

@@ -107,6 +107,11 @@ def busiest_key_units(renewals: int, way: Way) -> float:
     return max(_run_one(renewals, way).by_key.values()) / shards
 
 
+def ended_bytes(way: Way) -> int:
+    """Bytes of the item of a task that has ended."""
+    return record_size(_run_one(0, way).item(TASK_ID))
+
+
 def _run_one(renewals: int, way: Way) -> _Metered:
     table = _Metered(way)
     table.apply(transitions.enqueue(TASK_ID, PAYLOAD, now=NOW, token="e" * 32))
@@ -134,14 +139,15 @@ class _Metered:
         self._index = INDEXES[way]
 
     def apply(self, transition: Transition) -> None:
-        before = self._item(transition.task_id)
+        before = self.item(transition.task_id)
         if not self.store.apply(transition).ok:
             raise RuntimeError(f"The write {transition.name} was refused.")
-        after = self._item(transition.task_id)
+        after = self.item(transition.task_id)
         self.units += write_units(before, after, (self._index,))
         self.by_key += self._index.partition_units(before, after)
 
-    def _item(self, task_id: str) -> dict[str, Any]:
+    def item(self, task_id: str) -> dict[str, Any]:
+        """The item as it is stored; empty where there is none."""
         return {name: encode(value, name) for name, value in self.store.records().get(task_id, {}).items()}
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from benchmarks import bare_loop
+from benchmarks import bare_loop, cost
 from benchmarks.hidden_task import look_for_one, table_of
 from benchmarks.idle import reads_an_hour
 from benchmarks.pairs import Pair, interleaved, ratios
@@ -22,6 +23,8 @@ from thunderagent.store.expressions import update_arguments
 from thunderagent.store.layout import CLASSIC, Layout, Way, dispatch_layout
 from thunderagent.task import Outcome, OutcomeKind, Task
 from thunderagent.transitions import Lease
+
+COST_PAGE = Path(__file__).parents[2] / "docs/cost.md"
 
 # --- the model of write units -------------------------------------------------------------------------------------------
 
@@ -148,6 +151,14 @@ def test_a_ready_task_in_the_middle_is_found_on_classic_by_a_sweep_and_on_dispat
 def test_a_lost_run_begins_again_within_a_lease_and_a_look() -> None:
     seconds = seconds_until_rerun(seed=1)
     assert RERUN.lease - RERUN.renew <= seconds <= RERUN.lease + LOOK_MAX * RERUN.expired_look + ROUNDING
+
+
+# --- what it costs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", [*cost.million_tasks(), *cost.idle_month()], ids=lambda row: row.name)
+def test_the_page_on_cost_says_what_the_units_come_to(row: cost.Row) -> None:
+    assert str(row) in COST_PAGE.read_text(encoding="utf-8").splitlines()
 
 
 # --- what is printed ----------------------------------------------------------------------------------------------------
