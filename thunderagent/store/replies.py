@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-ABOUT_ITEMS = ("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "Query")
+ABOUT_ITEMS = ("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "Query", "Scan")
 _BINARY = (b'"B"', b'"BS"')
 
 
