@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,7 +28,8 @@ from controller.errors import (
     ObjectMissing,
     Refused,
 )
-from controller.names import API_VERSION, FIELD_MANAGER, GROUP, KIND, PLURAL, VERSION
+from controller.events import EventMemory, Written, new_event, once_more
+from controller.names import FIELD_MANAGER, GROUP, PLURAL, VERSION
 from controller.status import Notice
 
 T = TypeVar("T")
@@ -106,14 +107,24 @@ class Api:
 class KubernetesCluster:
     """The cluster behind an API server.
 
-    ``fence`` is called in the thread that writes, right before it does; it raises NotLeading to stop the write.
+    ``fence`` is called in the thread that writes, right before it does; it raises NotLeading to stop the write. ``wall`` is in
+    epoch seconds, for the times of events.
     """
 
-    def __init__(self, api: Api, threads: Executor, namespaces: Sequence[str], fence: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        api: Api,
+        threads: Executor,
+        namespaces: Sequence[str],
+        fence: Callable[[], None],
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self._api = api
         self._threads = threads
         self._namespaces = namespaces
         self._fence = fence
+        self._wall = wall
+        self._events = EventMemory()
 
     async def pools(self) -> list[Object]:
         paths = [f"{POOLS}/namespaces/{namespace}/{PLURAL}" for namespace in self._namespaces] or [f"{POOLS}/{PLURAL}"]
@@ -163,7 +174,22 @@ class KubernetesCluster:
 
     async def emit(self, pool: Object, notice: Notice) -> None:
         path = f"/api/v1/namespaces/{pool['metadata']['namespace']}/events"
-        await self._write("POST", path, body=_event(pool, notice))
+        written = self._events.of(pool, notice)
+        if written is not None and await self._happened_again(path, written):
+            written = Written(written.name, written.count + 1)
+        else:
+            made = await self._write("POST", path, body=new_event(pool, notice, self._wall()))
+            written = Written(str(made.get("metadata", {}).get("name", "")), 1)
+        self._events.note(pool, notice, written)
+
+    async def _happened_again(self, path: str, written: Written) -> bool:
+        """Count an event up. False where its object is gone, or a role of somebody's own does not allow it."""
+        try:
+            patch = once_more(written, self._wall())
+            await self._write("PATCH", f"{path}/{written.name}", body=patch, kind=_MERGE)
+        except (ObjectMissing, NotPermitted):
+            return False
+        return True
 
     async def _write(
         self, method: str, path: str, *, query: Query = (), body: Body = None, kind: str = _JSON
@@ -253,23 +279,3 @@ def _words(content: bytes | None) -> str:
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-def _event(pool: Object, notice: Notice) -> dict[str, Any]:
-    metadata = pool["metadata"]
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    reference = {"apiVersion": API_VERSION, "kind": KIND, "name": metadata["name"], "namespace": metadata["namespace"]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
-        "involvedObject": {**reference, "uid": metadata["uid"]},
-        "type": notice.kind,
-        "reason": notice.reason,
-        "message": notice.message[:1024],
-        "source": {"component": FIELD_MANAGER},
-        "reportingComponent": FIELD_MANAGER,
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "count": 1,
-    }

@@ -34,6 +34,7 @@ def tell(
     if report.pool is not None:
         metrics.min_replicas.labels(*pool).set(report.pool.spec.scaling.min_replicas)
         metrics.max_replicas.labels(*pool).set(report.pool.spec.scaling.max_replicas)
+        metrics.target_age.labels(*pool).set(report.pool.spec.scaling.target_age_seconds)
         _tell_reading(metrics, pool, report.outcome)
     _tell_scaling(metrics, pool, report)
     metrics.marks.labels(*pool).inc(report.marked)

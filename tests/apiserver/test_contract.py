@@ -10,7 +10,8 @@ import pytest
 
 from controller.errors import ObjectChanged, ObjectMissing
 from controller.names import BIRTH_MANAGER, FIELD_MANAGER
-from tests.apiserver.sides import Side
+from controller.status import Notice
+from tests.apiserver.sides import Real, Side
 from tests.controller.world import spec
 
 T = TypeVar("T")
@@ -163,3 +164,22 @@ def test_of_two_that_create_or_replace_a_lease_one_is_told_that_it_changed(side:
     found = run(side.leases.lease(side.namespace, "operator"))
     assert found is not None
     assert found["spec"]["holderIdentity"] == "two"
+
+
+def test_an_event_that_happens_again_is_counted_up_until_its_object_is_gone(real: Real) -> None:
+    pool = real.create_pool(spec(), "reports")
+    notice = Notice("Warning", "TableMissing", "No table.")
+    path = f"/api/v1/namespaces/{real.namespace}/events"
+
+    def told() -> list[tuple[str, int]]:
+        run(real.cluster.emit(pool, notice))
+        return [(each["metadata"]["name"], each["count"]) for each in real.api.all(path)]
+
+    ((name, _),) = told()
+    assert told() == [(name, 2)]
+    (event,) = real.api.all(path)
+    assert event["lastTimestamp"] >= event["firstTimestamp"]
+    assert event["involvedObject"]["uid"] == pool["metadata"]["uid"]
+    real.api.call("DELETE", f"{path}/{name}", timeout=10.0)
+    ((another, count),) = told()
+    assert (another != name, count) == (True, 1)

@@ -24,6 +24,7 @@ from controller.errors import (
     ObjectMissing,
     Refused,
 )
+from controller.events import EventMemory, Written
 from controller.kube import Api, KubernetesCluster, KubernetesLeases, refusal
 from controller.names import BIRTH_MANAGER
 from controller.status import Notice
@@ -160,6 +161,81 @@ def test_an_event_is_about_the_pool(server: Server, cluster: KubernetesCluster) 
     assert (asked.method, asked.path) == ("POST", "/api/v1/namespaces/team/events")
     assert asked.body["involvedObject"]["uid"] == "u1"
     assert (asked.body["type"], asked.body["reason"], asked.body["message"]) == ("Warning", "TableMissing", "No table.")
+
+
+NOTICE = Notice("Warning", "TableMissing", "No table.")
+
+
+def told(server: Server, *notices: Notice, refuses: int = 0, uids: tuple[str, ...] = ("u1",)) -> list[tuple[str, str, int]]:
+    """What the requests say after these events of pools: method, the last part of the path, and the count.
+
+    ``refuses``: the status with which every change of an event is answered.
+    """
+    made = iter(range(1, 10_000))
+
+    def answer(asked: Asked) -> Reply:
+        if asked.method == "POST":
+            return 201, {"metadata": {"name": f"reports.{next(made)}"}}
+        words = 'events "x" is forbidden: User "operator" cannot patch' if refuses == 403 else "not found"
+        return (refuses, {"message": words}) if refuses else (200, {})
+
+    server.answer = answer
+    now = iter(range(0, 600_000, 60))
+    with ThreadPoolExecutor(1) as threads:
+        cluster = KubernetesCluster(api(server), threads, (), no_fence, wall=lambda: next(now))
+        for number, notice in enumerate(notices):
+            pool = {"metadata": {**METADATA, "uid": uids[number % len(uids)]}}
+            asyncio.run(cluster.emit(pool, notice))
+    return [(asked.method, asked.path.rpartition("/")[2], asked.body["count"]) for asked in server.asked]
+
+
+def test_an_event_that_happens_again_is_counted_up_in_its_object(server: Server) -> None:
+    assert told(server, NOTICE, NOTICE, NOTICE) == [("POST", "events", 1), ("PATCH", "reports.1", 2), ("PATCH", "reports.1", 3)]
+    first, _, last = server.asked
+    assert (first.body["firstTimestamp"], first.body["lastTimestamp"]) == ("1970-01-01T00:00:00Z",) * 2
+    assert last.kind == "application/merge-patch+json"
+    assert last.body == {"count": 3, "lastTimestamp": "1970-01-01T00:02:00Z"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(Notice("Normal", "TableMissing", "No table."), id="another type"),
+        pytest.param(Notice("Warning", "TableThrottled", "No table."), id="another reason"),
+        pytest.param(Notice("Warning", "TableMissing", "No table x."), id="another message"),
+    ],
+)
+def test_another_event_has_an_object_of_its_own(server: Server, other: Notice) -> None:
+    counted = told(server, NOTICE, other, NOTICE, other)
+    assert counted[2:] == [("PATCH", "reports.1", 2), ("PATCH", "reports.2", 2)]
+
+
+def test_the_same_event_of_a_pool_that_was_made_again_is_another_one(server: Server) -> None:
+    assert [method for method, *_ in told(server, NOTICE, NOTICE, uids=("u1", "u2"))] == ["POST", "POST"]
+
+
+@pytest.mark.parametrize(
+    "refuses", [pytest.param(404, id="its hour is over"), pytest.param(403, id="a role allows no changes")]
+)
+def test_an_event_whose_object_cannot_be_counted_up_begins_anew(server: Server, refuses: int) -> None:
+    assert told(server, NOTICE, NOTICE, NOTICE, refuses=refuses) == [
+        ("POST", "events", 1),
+        ("PATCH", "reports.1", 2),
+        ("POST", "events", 1),
+        ("PATCH", "reports.2", 2),
+        ("POST", "events", 1),
+    ]
+
+
+def test_events_are_remembered_up_to_a_number_and_the_oldest_are_forgotten() -> None:
+    memory = EventMemory(kept=2)
+    pool = {"metadata": METADATA}
+    notices = [Notice("Normal", "Scaled", f"to {number}") for number in range(3)]
+    memory.note(pool, notices[0], Written("a", 1))
+    memory.note(pool, notices[1], Written("b", 1))
+    memory.note(pool, notices[0], Written("a", 2))
+    memory.note(pool, notices[2], Written("c", 1))
+    assert [memory.of(pool, notice) for notice in notices] == [Written("a", 2), None, Written("c", 1)]
 
 
 def test_a_list_is_read_page_by_page(server: Server, cluster: KubernetesCluster) -> None:

@@ -113,7 +113,7 @@ capabilities:
   verbs: [list, patch]
 - apiGroups: [""]
   resources: [events]
-  verbs: [create]
+  verbs: [create, patch]
 {{- end }}
 
 {{/* Name and address of the demo's DynamoDB. */}}
