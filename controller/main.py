@@ -35,7 +35,6 @@ from thunderagent.errors import ThunderAgentError
 from thunderagent.log import say, set_up
 from thunderagent.metrics import ControllerMetrics
 from thunderagent.settings import TableSettings, from_environment
-from thunderagent.store.base import CallReport
 from thunderagent.store.clock import monotonic
 from thunderagent.store.dynamo import DynamoStore
 
@@ -200,10 +199,7 @@ class Operator:
         return Watch(on_event, self._settings.served_namespaces(), self._rng)
 
     def _open_store(self, settings: TableSettings) -> DynamoStore:
-        return DynamoStore(settings, observer=self._called)
-
-    def _called(self, report: CallReport) -> None:
-        self._metrics.called(report.operation, report.result, report.seconds, report.units)
+        return DynamoStore(settings, observer=self._metrics.called)
 
     def _forget(self, resource: Object) -> None:
         self._metrics.forget(resource["metadata"]["namespace"], resource["metadata"]["name"])

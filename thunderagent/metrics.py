@@ -6,8 +6,8 @@ which every value of a label is known begin at 0, since Prometheus sees no incre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, PlatformCollector, ProcessCollector
@@ -27,11 +27,36 @@ OUTCOMES = ("success", "done", "retry", "failed", "snoozed", "released", "lost",
 AGENT_OPERATIONS = ("GetItem", "BatchGetItem", "Query", "UpdateItem")
 """What an agent calls DynamoDB for."""
 
+RETRIES = "Attempts that the client has made again by itself within a call, whatever for."
+THROTTLED = "Attempts that DynamoDB has refused for throughput, whatever came of the call."
+
 ERRORS_KEPT = 200
 """Pairs of task type and error that an agent counts apart. Both are the users' to name, so there may be any number of them:
 whatever comes after these is counted as :data:`OTHER`."""
 
 OTHER = "other"
+
+
+class Call(Protocol):
+    """What is told of a call to DynamoDB; :class:`thunderagent.store.base.CallReport` says what each means."""
+
+    @property
+    def operation(self) -> str: ...
+
+    @property
+    def result(self) -> str: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def units(self) -> float: ...
+
+    @property
+    def retries(self) -> int: ...
+
+    @property
+    def throttles(self) -> int: ...
 
 
 class Children(dict[Any, C], Generic[C]):
@@ -99,6 +124,12 @@ class AgentMetrics:
             key = (OTHER, OTHER, outcome)
         self.errors[key].inc()
 
+    def samples(self, name: str) -> Iterator[tuple[Mapping[str, str], float]]:
+        """The series of a name as they would be scraped now: their labels and values."""
+        for instrument in self.instruments:
+            for family in instrument.collect():
+                yield from ((sample.labels, sample.value) for sample in family.samples if sample.name == name)
+
     def _declare_tasks(self, declare: Declarations) -> None:
         self.tasks = self._by(declare.counter("tasks", "Runs that ended, by outcome.", "outcome"))
         text = f"Runs that ended with an error, by task type, type of the error and outcome. {ERRORS_KEPT} such are told apart."
@@ -138,6 +169,8 @@ class AgentMetrics:
         self.call_seconds = self._by(declare.histogram("dynamodb_call_seconds", text, CALL_BUCKETS, "operation"))
         text = "Capacity units consumed, as DynamoDB says."
         self.units = self._by(declare.counter("dynamodb_consumed_units", text, "operation"))
+        self.retries = self._by(declare.counter("dynamodb_retries", RETRIES, "operation"))
+        self.throttled = self._by(declare.counter("dynamodb_throttled_attempts", THROTTLED, "operation"))
 
     def _one(self, instrument: I) -> I:
         return instrument.labels(*self._labels)
@@ -157,7 +190,8 @@ class AgentMetrics:
         _touch(self.dependencies, ("met", "unblocked", "deferred", "abandoned"))
         _touch(self.polls, ("found", "empty", "failed"))
         _touch(self.calls, [(operation, result) for operation in AGENT_OPERATIONS for result in ("ok", "throttled")])
-        _touch(self.units, AGENT_OPERATIONS)
+        for by_operation in (self.units, self.retries, self.throttled):
+            _touch(by_operation, AGENT_OPERATIONS)
 
 
 class PoolMetrics:
@@ -195,11 +229,13 @@ class PoolMetrics:
         for metric in self.pool_instruments:
             metric.remove_by_labels({"namespace": namespace, "pool": pool})
 
-    def called(self, operation: str, result: str, seconds: float, units: float) -> None:
+    def called(self, call: Call) -> None:
         """Note a call to DynamoDB; may come from any thread."""
-        self._calls.labels(operation, result).inc()
-        self._call_seconds.labels(operation).observe(seconds)
-        self._units.labels(operation).inc(units)
+        self._calls.labels(call.operation, call.result).inc()
+        self._call_seconds.labels(call.operation).observe(call.seconds)
+        self._units.labels(call.operation).inc(call.units)
+        self._retries.labels(call.operation).inc(call.retries)
+        self._throttled.labels(call.operation).inc(call.throttles)
 
     @property
     def instruments(self) -> list[Instrument]:
@@ -212,7 +248,10 @@ class PoolMetrics:
         self._call_seconds = declare.histogram("scaling_dynamodb_call_seconds", text, CALL_BUCKETS, "operation")
         text = "Capacity units that such calls consumed, as DynamoDB says."
         self._units = declare.counter("scaling_dynamodb_consumed_units", text, "operation")
-        self._units.labels("Query")
+        self._retries = declare.counter("scaling_dynamodb_retries", RETRIES, "operation")
+        self._throttled = declare.counter("scaling_dynamodb_throttled_attempts", THROTTLED, "operation")
+        for by_operation in (self._units, self._retries, self._throttled):
+            by_operation.labels("Query")
         for result in ("ok", "throttled"):
             self._calls.labels("Query", result)
 
@@ -222,6 +261,8 @@ class PoolMetrics:
         self.running = declare.gauge("pool_running_tasks", "Tasks that the pool's agents hold a lease on.")
         self.expired = declare.gauge("pool_expired_tasks", "Running tasks whose lease has ended.")
         self.oldest_age = declare.gauge("pool_oldest_ready_seconds", "Age of the oldest ready task; 0: there is none.")
+        text = "Age from which on the oldest ready task is too old, as the pool's scaling.targetAgeSeconds says."
+        self.target_age = declare.gauge("pool_target_age_seconds", text)
         text = "1 while the counts are lower bounds, since the reading stopped at its limit."
         self.cut = declare.gauge("pool_count_cut", text)
         text = "Readings of the backlog, by result: ok, or the reason why it failed."
@@ -265,6 +306,12 @@ def pool_labels(identity: str) -> tuple[str, str]:
     """Namespace and name of a pool, from the first part of its agents' lockOwner. Neither has a dot on Kubernetes."""
     namespace, dot, name = identity.partition(".")
     return (namespace, name) if dot else ("", identity)
+
+
+def error_name(labels: Mapping[str, str]) -> str:
+    """How people are told of an error that was counted: ``ValueError (retry), report``."""
+    task_type = labels.get("task_type", "")
+    return f"{labels.get('error', '')} ({labels.get('outcome', '')}){f', {task_type}' if task_type else ''}"
 
 
 def add_process_metrics(registry: CollectorRegistry) -> None:

@@ -129,6 +129,14 @@ _COSTS = Row(
             },
         ),
         Panel(
+            "Throttled attempts of such calls",
+            "Attempts a second that were refused for throughput. Most are made again at once, and a reading is late, not lost.",
+            "reqps",
+            {
+                "{{operation}}": f"sum by (operation) (rate(thunderagent_scaling_dynamodb_throttled_attempts_total[{RATE}]))",
+            },
+        ),
+        Panel(
             "Latency of such a call, p99",
             "Its retries inside the client included.",
             "s",

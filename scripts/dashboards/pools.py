@@ -228,13 +228,22 @@ _DYNAMODB = Row(
             },
         ),
         Panel(
-            "Throttled calls",
-            "Calls a second that were refused for throughput, after the client's own retries.",
+            "Throttled attempts",
+            "Attempts a second that were refused for throughput. The client makes them again, so that a call may be late and "
+            "succeed; the calls shown beside them failed.",
             "reqps",
             {
                 "{{operation}}": "sum by (operation) "
-                f'(rate(thunderagent_dynamodb_calls_total{{{CHOSEN}, result="throttled"}}[{RATE}]))'
+                f"(rate(thunderagent_dynamodb_throttled_attempts_total{{{CHOSEN}}}[{RATE}]))",
+                "{{operation}}, the call failed": "sum by (operation) "
+                f'(rate(thunderagent_dynamodb_calls_total{{{CHOSEN}, result="throttled"}}[{RATE}]))',
             },
+        ),
+        Panel(
+            "Retried attempts",
+            "Attempts a second that the client made again by itself, for throughput or for a connection that broke.",
+            "reqps",
+            {"{{operation}}": f"sum by (operation) (rate(thunderagent_dynamodb_retries_total{{{CHOSEN}}}[{RATE}]))"},
         ),
         Panel(
             "Capacity units",

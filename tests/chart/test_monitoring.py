@@ -70,3 +70,27 @@ def test_alerts_can_be_left_out_and_changed_by_their_names(chart: Chart) -> None
 
 def test_an_alert_that_does_not_exist_is_refused(chart: Chart) -> None:
     assert "at '/alerts/disabled/0'" in chart.refusal("--set=alerts.disabled={ThunderAgentNoSuch}")
+
+
+def test_the_values_of_everything_turn_on_all_of_it_with_their_own_labels(chart: Chart) -> None:
+    objects = chart.objects(f"--values={CHART / 'ci' / 'everything-values.yaml'}")
+    monitors = of_kind(objects, *MONITORING)
+    assert sorted(each["kind"] for each in monitors) == sorted(MONITORING)
+    assert {each["metadata"]["labels"]["release"] for each in monitors} == {"prometheus"}
+    (service,), (pods,) = of_kind(objects, "ServiceMonitor"), of_kind(objects, "PodMonitor")
+    endpoints = [*service["spec"]["endpoints"], *pods["spec"]["podMetricsEndpoints"]]
+    assert {each["interval"] for each in endpoints} == {"30s"}
+    assert pods["spec"]["namespaceSelector"] == {"matchNames": ["default", "team-a"]}
+
+
+def test_the_values_of_everything_put_dashboards_and_alerts_where_they_say(chart: Chart) -> None:
+    objects = chart.objects(f"--values={CHART / 'ci' / 'everything-values.yaml'}")
+    maps = [found["metadata"] for found in of_kind(objects, "ConfigMap") if "-dashboard-" in found["metadata"]["name"]]
+    assert [(each["namespace"], each["labels"]["grafana_dashboard"]) for each in maps] == [("team-a", "yes")] * 2
+    assert {each["annotations"]["grafana_folder"] for each in maps} == {"ThunderAgent"}
+    (alerts,) = of_kind(objects, "PrometheusRule")
+    rules = {rule["alert"]: rule for group in alerts["spec"]["groups"] for rule in group["rules"]}
+    assert list(rules) == [name for name in ALERTS if name != "ThunderAgentNoAgent"]
+    assert rules["ThunderAgentOperatorWithoutLeader"]["for"] == "10m"
+    pages = {rule["annotations"]["runbook_url"].rpartition("/")[0] for rule in rules.values()}
+    assert pages == {"https://example.com/thunderagent/docs/runbooks"}

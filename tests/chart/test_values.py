@@ -36,6 +36,7 @@ def rights(objects: Sequence[Object], kind: str, namespace: str | None = None) -
 
 IN_A_NAMESPACE = {
     ("", "events", "create"),
+    ("", "events", "patch"),
     ("", "pods", "list"),
     ("", "pods", "patch"),
     ("apps", "deployments", "create"),

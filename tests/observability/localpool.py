@@ -32,12 +32,22 @@ class MeasuredPool:
         self.targets = [f"127.0.0.1:{self.port + number}" for number in range(PORTS)]
         self._scene = scene
         self._log_file = scene.folder / "pool.log"
+        self.samples = scene.folder / "samples.jsonl"
         file = scene.folder / "pool.json"
         file.write_text(json.dumps(_pool_file(scene, endpoint, scaling)))
         surroundings = {"PYTHONPATH": str(ROOT), "THUNDERAGENT_TEST_FOLDER": str(scene.folder)}
         with self._log_file.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "thunderagent", "pool", "run", str(file), f"--port={self.port}"],
+                [
+                    sys.executable,
+                    "-m",
+                    "thunderagent",
+                    "pool",
+                    "run",
+                    str(file),
+                    f"--port={self.port}",
+                    f"--samples={self.samples}",
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -123,6 +133,7 @@ def _pool_file(scene: Scene, endpoint: str, scaling: Mapping[str, Any]) -> dict[
                 "maxReplicas": 2,
                 "tasksPerReplica": 2,
                 "pollSeconds": 1,
+                "targetAgeSeconds": 10,  # a sixtieth of the default, as all times of the hurried rules are
                 "cooldownSeconds": 0,
                 "scaleDown": {"stabilizationWindowSeconds": 0},
                 **scaling,

@@ -21,6 +21,9 @@ from tests.observability.tools import RULES, prometheus_tool
 
 Series = Mapping[str, Any]
 
+Job = Mapping[str, Any]
+"""An entry of scrape_configs."""
+
 MINUTE = "1s"
 """What takes a minute in the rules takes a second in the test."""
 
@@ -44,12 +47,12 @@ def _shorter(found: re.Match[str]) -> str:
 class Prometheus:
     """One that scrapes and evaluates every second, on 127.0.0.1."""
 
-    def __init__(self, folder: Path, targets: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, folder: Path, scraped: Sequence[Job]) -> None:
         self._port = free_ports(1)
         self._log_file = folder / "prometheus.log"
         (folder / "rules.yaml").write_text(hurried(RULES.read_text()))
         config = folder / "prometheus.yaml"
-        config.write_text(yaml.safe_dump(_config(folder / "rules.yaml", targets)))
+        config.write_text(yaml.safe_dump(_config(folder / "rules.yaml", scraped)))
         with self._log_file.open("wb") as output:
             self._process = subprocess.Popen(
                 [
@@ -64,6 +67,10 @@ class Prometheus:
                 stderr=output,
             )
         eventually(self._is_ready, lambda: self._log_file.read_text())
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
 
     def query(self, expr: str) -> list[Series]:
         """The series that the expression has now."""
@@ -120,22 +127,24 @@ class Prometheus:
                 raise AssertionError(f"{parameters}: {refused.read().decode()}") from None
 
 
-def _config(rules: Path, targets: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _config(rules: Path, scraped: Sequence[Job]) -> dict[str, Any]:
     return {
         "global": {"scrape_interval": MINUTE, "scrape_timeout": MINUTE, "evaluation_interval": MINUTE},
         "rule_files": [str(rules)],
-        "scrape_configs": [
-            {"job_name": job, "honor_labels": True, "static_configs": [{"targets": list(addresses)}]}
-            for job, addresses in targets.items()
-        ],
+        "scrape_configs": list(scraped),
     }
 
 
+def fixed(job: str, addresses: Sequence[str]) -> Job:
+    """A job that scrapes these addresses."""
+    return {"job_name": job, "honor_labels": True, "static_configs": [{"targets": list(addresses)}]}
+
+
 @contextmanager
-def prometheus(folder: Path, **targets: Sequence[str]) -> Iterator[Prometheus]:
-    """A Prometheus over these targets, by the names of their jobs."""
+def prometheus(folder: Path, *scraped: Job) -> Iterator[Prometheus]:
+    """A Prometheus with these jobs."""
     folder.mkdir()
-    running = Prometheus(folder, targets)
+    running = Prometheus(folder, scraped)
     try:
         yield running
     finally:

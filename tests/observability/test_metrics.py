@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from controller.tell import tell
-from tests.builders import NOW
+from tests.builders import NOW, Time, foreign_record
 from tests.controller.world import World, spec
 from tests.observability.declared import declared, differences
 from tests.observability.tools import promtool
+from thunderagent.agent.dependencies import Dependencies
+from thunderagent.agent.events import Events
+from thunderagent.agent.table import Contact, Table
 from thunderagent.errors import StoreUnavailable
 from thunderagent.metrics import ERRORS_KEPT, AgentMetrics, ControllerMetrics, add_process_metrics
+from thunderagent.settings import AgentSettings
+from thunderagent.store.memory import MemoryStore
 from thunderagent.task import OutcomeKind
 
 
@@ -133,3 +142,30 @@ def test_a_pool_that_is_made_again_begins_at_zero_again(operator: Operator) -> N
     assert operator.value("reads_total", result="ok") is None
     operator.metrics.begin(("team", "reports"))
     assert operator.value("reads_total", result="ok") == 0
+
+
+def test_of_agents_that_give_up_the_same_task_in_the_same_second_one_counts_it() -> None:
+    clock = Time()
+    store = MemoryStore(clock)
+    store.put_record(foreign_record("gone", status="FAILED", error={"type": "Fail", "message": "no", "at": NOW}))
+    waits = {"payload": {"dependsOn": "gone"}, "lockTime": NOW - 1, "waitingFor": ["gone"]}
+    store.put_record(foreign_record("waits", **waits))
+    (waiting,) = store.get_many(["waits"]).found.values()
+
+    async def inline(function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Any:
+        return function(*arguments, **options)
+
+    counts = []
+    for name in ("A", "B"):
+        metrics = AgentMetrics(CollectorRegistry(), "crew")
+        events = Events(metrics, f"crew/{name}/1", clock)
+        table = Table(store, store, inline, inline, Contact(clock, 60.0))
+        agent = Dependencies(AgentSettings(), table, events, lambda: None, lambda task: None)
+        asyncio.run(agent.look([waiting], room=1, takes=lambda task: True, now=NOW))
+        counts.append(_looks(metrics)["abandoned"])
+    assert store.records()["waits"]["status"] == "FAILED"
+    assert counts == [1, 0]
+
+
+def _looks(metrics: AgentMetrics) -> dict[str, float]:
+    return {labels["result"]: value for labels, value in metrics.samples("thunderagent_dependency_looks_total")}

@@ -11,16 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
 from tests.faults.plan import ANY, THROTTLED, Rule
 from tests.faults.proxy import FaultProxy
-from tests.integration.agents import Scene
+from tests.integration.agents import Scene, eventually
+from tests.observability.complete import empty_panels, empty_selectors_of_alerts
 from tests.observability.localpool import MeasuredPool, measured_pool
-from tests.observability.prometheus import Prometheus, hurried, prometheus
-from tests.observability.queries import queries
-from tests.observability.tools import RULES, prometheus_tool
+from tests.observability.prometheus import Prometheus, fixed, prometheus
+from tests.observability.tools import prometheus_tool
 from thunderagent.agent.health import HealthServer
+from thunderagent.cli.main import main
 from thunderagent.metrics import ControllerMetrics
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
@@ -56,16 +58,17 @@ def test_numbers_alerts_and_panels_over_a_load_with_failures(scene: Scene, proxy
     with (
         operator_of_nothing() as operator,
         measured_pool(scene, proxy.endpoint, minReplicas=2, maxReplicas=2) as pool,
-        prometheus(tmp_path / "prometheus", pool=pool.targets, operator=[operator]) as seen,
+        prometheus(tmp_path / "prometheus", fixed("pool", pool.targets), fixed("operator", [operator])) as seen,
     ):
         all_is_well(scene, pool, seen)
+        reports_tell_the_same(pool, seen)
         assert seen.have_fired(SINCE) - TOO_SLOW_A_MACHINE == set()
         tasks_fail_and_agents_die(scene, pool, seen)
         more_work_than_the_pool_may_grow_for(scene, seen)
         the_table_cannot_be_reached(proxy, seen)
         assert {"ThunderAgentOperatorWithoutLeader", "ThunderAgentClockOffset"}.isdisjoint(seen.have_fired(SINCE))
-        no_panel_is_empty(seen)
-        no_selector_of_an_alert_is_empty(seen)
+        assert empty_panels(seen, SINCE) == []
+        assert empty_selectors_of_alerts(seen, SINCE) == []
 
 
 def all_is_well(scene: Scene, pool: MeasuredPool, seen: Prometheus) -> None:
@@ -89,6 +92,28 @@ def all_is_well(scene: Scene, pool: MeasuredPool, seen: Prometheus) -> None:
     units = seen.value(f'sum(thunderagent_dynamodb_consumed_units_total{{{POOL},operation="UpdateItem"}})')
     assert units is not None
     assert units >= 22  # a claim and an end of each task, for which the embedded DynamoDB counts half a unit each
+
+
+def reports_tell_the_same(pool: MeasuredPool, seen: Prometheus) -> None:
+    """The page from Prometheus's scrapes and the one from the pool's own samples."""
+    of_prometheus = figures_of("--prometheus", seen.url, "--last", f"{SINCE:.0f}")
+
+    def samples() -> dict[str, str]:
+        return figures_of("--samples", str(pool.samples))
+
+    eventually(lambda: samples()["tasks ended"] == "22", lambda: f"{samples()}")  # agents tell of themselves now and then
+    of_samples = samples()
+    assert of_samples["of these FAILED"] == "0"
+    assert of_samples["replicas desired"] == of_prometheus["replicas desired"] == "2 to 2"
+    assert of_prometheus["of these FAILED"] == "0"
+    assert 15 <= int(of_prometheus["tasks ended"]) <= 30  # it extrapolates from the scrapes to the ends of the range
+
+
+def figures_of(*arguments: str) -> dict[str, str]:
+    """The key figures of a report."""
+    result = CliRunner().invoke(main, ["report", *arguments, "--out", "-"])
+    assert result.exit_code == 0, result.stderr
+    return dict(re.findall(r'<span class="label">([^<]*)</span><span class="figure">([^<]*)</span>', result.stdout))
 
 
 def tasks_fail_and_agents_die(scene: Scene, pool: MeasuredPool, seen: Prometheus) -> None:
@@ -128,16 +153,3 @@ def the_table_cannot_be_reached(proxy: FaultProxy, seen: Prometheus) -> None:
     assert failed > 0
     proxy.script()
     seen.reaches(f'thunderagent_pool_condition{{{POOL},type="Ready"}}', 1)
-
-
-def no_panel_is_empty(seen: Prometheus) -> None:
-    asked = {each: each.filled("5s", f"{SINCE:.0f}s") for each in queries()}
-    assert [str(each) for each, expr in asked.items() if not seen.query_range(expr, SINCE)] == []
-
-
-def no_selector_of_an_alert_is_empty(seen: Prometheus) -> None:
-    """Expressions of alerts that did not fire give nothing, by their nature; what they look at has to be there."""
-    exprs = "\n".join(line for line in hurried(RULES.read_text()).splitlines() if not line.strip().startswith("#"))
-    selectors = set(re.findall(r"\bthunderagent_\w+(?:\{[^}]*\})?", exprs))
-    assert len(selectors) > 20
-    assert [selector for selector in selectors if not seen.query_range(selector, SINCE)] == []

@@ -89,7 +89,7 @@ class Queue(_Fields, frozen=True, kw_only=True):
             min_length=1,
             max_length=64,
             pattern=QUEUE_NAME,
-            description="Queue of the table that this pool serves; `thunderagent table migrate --queue` adds one.",
+            description="Queue of the table that this pool serves; `thunderagent table migrate` adds one.",
         ),
     ] = DEFAULT_QUEUE
     task_types: Annotated[
@@ -200,6 +200,15 @@ class Scaling(_Fields, frozen=True, kw_only=True):
         Fallback | None,
         Meta(description="Replicas to have while the backlog cannot be read. Unset: those that are there stay."),
     ] = None
+    target_age_seconds: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=30 * DAY,
+            description="Age of the oldest ready task from which on the alert ThunderAgentOldestTaskTooOld takes it for too "
+            "old. It changes no number of replicas.",
+        ),
+    ] = 600
 
 
 class Slots(_Fields, frozen=True, kw_only=True):

@@ -33,8 +33,8 @@ class Attempts:
         self._of_thread = threading.local()
 
     def watch(self, client: DynamoDBClient) -> None:
-        """Be told of the attempts of a client. First in the row: whoever decides on a retry keeps it from those after it."""
-        client.meta.events.register_first(_EVENT, self._note)
+        """Be told of the attempts of a client."""
+        client.meta.events.register(_EVENT, self._note)
 
     def begin(self) -> None:
         """The thread begins a call."""

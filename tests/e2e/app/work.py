@@ -9,7 +9,7 @@ import time
 import urllib.request
 import uuid
 
-from thunderagent import HandlerStopped, RunningTask
+from thunderagent import Fail, HandlerStopped, RunningTask
 
 RECORD = os.environ["HISTORY"]
 PATIENCE = 60.0
@@ -17,7 +17,7 @@ PATIENCE = 60.0
 
 
 def handle(task: RunningTask) -> dict[str, str]:
-    """Work for `seconds` of the payload."""
+    """Work for `seconds` of the payload; then fail, if it says so in `fails`."""
     run = uuid.uuid4().hex
     write("begin", task, run)
     try:
@@ -26,6 +26,8 @@ def handle(task: RunningTask) -> dict[str, str]:
         write("stopped", task, run)
         raise
     write("end", task, run)
+    if task.payload.get("fails"):
+        raise Fail(str(task.payload["fails"]))
     return {"pod": os.environ["HOSTNAME"]}
 
 
