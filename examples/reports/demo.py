@@ -25,9 +25,9 @@ from rich.console import Console
 from examples.reports.index import make_index
 from examples.reports.plan import Plan, make_plan
 from examples.reports.samples import CORRUPT_NAME, NoInput, input_files, sample_files, write_corrupt
-from examples.reports.summary import Result, summary
+from examples.reports.summary import Made, Result, summary
 from examples.reports.workdir import WorkDir, open_workdir
-from thunderagent import TaskQueue
+from thunderagent import TaskQueue, __version__
 from thunderagent.cli.dynamodb import settings_for
 from thunderagent.cli.live.collect import Look, PoolHistory, TaskFollower, replicas_in
 from thunderagent.cli.live.screen import Screen
@@ -35,7 +35,11 @@ from thunderagent.cli.live.snapshot import PoolState, Replicas, Snapshot, TaskCo
 from thunderagent.errors import StoreError, ThunderAgentError
 from thunderagent.local.dynamodb import EmbeddedDynamoDB
 from thunderagent.local.pool import LocalPool, PoolView
+from thunderagent.local.samples import Sampler
 from thunderagent.pool import Pool, load_pool
+from thunderagent.report.make import Wanted, record_from_file
+from thunderagent.report.page import report_page
+from thunderagent.report.samplefile import SampleFile
 from thunderagent.settings import TableSettings, from_environment
 from thunderagent.store import admin
 from thunderagent.store.dynamo import DynamoStore
@@ -103,7 +107,9 @@ def run_demo(options: Options, environ: Mapping[str, str]) -> int:
         store = DynamoStore(settings)
         stack.callback(store.close)
         _enqueue(store, plan, screen)
-        demo = Demo(pool, store, {**own, "THUNDERAGENT_ENDPOINT": embedded.endpoint}, plan, screen, log)
+        sampler = Sampler(pool, stack.enter_context(SampleFile(workdir.samples)), time.time)
+        agents = {**own, "THUNDERAGENT_ENDPOINT": embedded.endpoint}
+        demo = Demo(pool, store, agents, plan, screen, log, sampler)
         screen.say(f"pool      {_relative(POOL_FILE)}; it grows once it sees the work")
         screen.say(f"log       {_relative(workdir.log)}; what the agents write goes there\n")
         code = _conclude(options, asyncio.run(demo.run()), demo, workdir, plan, screen)
@@ -172,7 +178,7 @@ def _plan(options: Options, workdir: WorkDir, screen: Screen) -> Plan:
     files = _input(options, workdir, screen)
     plan = make_plan(files, workdir.path)
     made = [Path(task.payload[name]) for task in plan.tasks for name in ("database", "page") if name in task.payload]
-    workdir.own([*dict.fromkeys(made), workdir.log])
+    workdir.own([*dict.fromkeys(made), workdir.log, workdir.samples, workdir.pool_page])
     reports = len(plan.tasks) - len(files) - 1
     screen.say(f"tasks     {len(files)} imports, {reports} reports that need their imports, 1 index page")
     return plan
@@ -210,10 +216,18 @@ class Demo:
     """The pool, watched until its tasks have ended and it is back at zero."""
 
     def __init__(
-        self, pool: Pool, store: DynamoStore, environ: Mapping[str, str], plan: Plan, screen: Screen, log: BinaryIO
+        self,
+        pool: Pool,
+        store: DynamoStore,
+        environ: Mapping[str, str],
+        plan: Plan,
+        screen: Screen,
+        log: BinaryIO,
+        sampler: Sampler,
     ) -> None:
         # SIGKILL: the table dies with this process, so an agent that drained could not write what it had done.
         self._pool = LocalPool(pool, store, environ, on_cycle=self._on_cycle, agent_output=log, orphaned=signal.SIGKILL)
+        self._sampler = sampler
         self._history = PoolHistory(pool.spec.scaling.max_replicas)
         self._state = PoolState(pool.name, Replicas(), pool.spec.scaling.max_replicas)
         self._follower = TaskFollower(store, [task.task_id for task in plan.tasks])
@@ -263,6 +277,7 @@ class Demo:
     def _on_cycle(self, view: PoolView) -> None:
         self._state = self._history.add(view, time.monotonic() - self._began)
         self._failed_starts = view.failures
+        self._sampler.tell(view)
 
     def _on_signal(self, number: signal.Signals) -> None:
         self.signal = self.signal or number
@@ -292,6 +307,7 @@ def _conclude(options: Options, ending: Ending, demo: Demo, workdir: WorkDir, pl
     match ending:
         case Ending.DONE:
             expected = "" if options.input else f"{CORRUPT_NAME} is broken on purpose"
+            _write_pool_page(workdir)
             result = _result(demo, workdir, plan, expected)
             screen.say("\n" + "\n".join(summary(result)))
             return 0
@@ -308,7 +324,15 @@ def _conclude(options: Options, ending: Ending, demo: Demo, workdir: WorkDir, pl
 def _result(demo: Demo, workdir: WorkDir, plan: Plan, expected: str) -> Result:
     in_order = {task.task_id: demo.tasks[task.task_id] for task in plan.tasks}
     failures = make_index(in_order, plan.index_page, datetime.now(UTC)).failures
-    return Result(in_order, failures, demo.seconds, demo.most_agents, plan.index_page, workdir.log, expected)
+    pages = Made(plan.index_page, workdir.pool_page, workdir.log)
+    return Result(in_order, failures, demo.seconds, demo.most_agents, pages, expected)
+
+
+def _write_pool_page(workdir: WorkDir) -> None:
+    """What `thunderagent report` makes of the pool's samples."""
+    now = time.time()
+    page = report_page(record_from_file(workdir.samples, Wanted(), now), now, __version__)
+    workdir.pool_page.write_text(page, encoding="utf-8")
 
 
 def _last_line(workdir: WorkDir) -> str:

@@ -16,6 +16,15 @@ DEPENDENTS_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """The files that a person may want to look at."""
+
+    index_page: Path
+    pool_page: Path
+    log: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """How a demo went. ``seconds``: from the first look at the backlog to the pool's return to zero."""
 
@@ -23,8 +32,7 @@ class Result:
     failures: Sequence[Failure]
     seconds: float
     most_agents: int
-    index_page: Path
-    log: Path
+    made: Made
     expected: str = ""
     """Why there are failures, where they are meant to be."""
 
@@ -75,6 +83,7 @@ def _failures(result: Result) -> Iterator[str]:
 
 
 def _where(result: Result) -> Iterator[str]:
-    yield f"Pages:  {result.index_page}"
-    yield f"        {result.index_page.as_uri()}"
-    yield f"Log:    {result.log}"
+    yield f"Pages:  {result.made.index_page}"
+    yield f"        {result.made.index_page.as_uri()}"
+    yield f"Pool:   {result.made.pool_page}"
+    yield f"Log:    {result.made.log}"

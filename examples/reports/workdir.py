@@ -28,6 +28,15 @@ class WorkDir:
     def log(self) -> Path:
         return self.path / "agents.log"
 
+    @property
+    def samples(self) -> Path:
+        """What each cycle of the pool has shown."""
+        return self.path / "samples.jsonl"
+
+    @property
+    def pool_page(self) -> Path:
+        return self.path / "pool.html"
+
     def remove_earlier(self) -> None:
         """Remove what an earlier demo has made, also what it had begun to write when it was killed."""
         for name in self._listed():

@@ -9,7 +9,7 @@ import pytest
 
 from examples.reports.demo import own_environment
 from examples.reports.index import Failure
-from examples.reports.summary import Result, summary, waits
+from examples.reports.summary import Made, Result, summary, waits
 from examples.reports.workdir import LIST, open_workdir
 from tests.builders import NOW
 from tests.unit.cli_world import World
@@ -115,7 +115,8 @@ def test_a_task_waits_from_the_end_of_its_last_dependency() -> None:
 
 def result(tmp_path: Path, *failures: Failure, expected: str = "") -> Result:
     tasks = {each.task_id: each for each in (task("import", 4, 9), Task("bad", Status.FAILED))}
-    return Result(tasks, failures, 75, 4, tmp_path / "pages" / "index.html", tmp_path / "agents.log", expected)
+    made = Made(tmp_path / "pages" / "index.html", tmp_path / "pool.html", tmp_path / "agents.log")
+    return Result(tasks, failures, 75, 4, made, expected)
 
 
 def test_the_summary_says_what_was_done_how_the_pool_went_and_where_the_pages_are(tmp_path: Path) -> None:
@@ -126,6 +127,7 @@ def test_the_summary_says_what_was_done_how_the_pool_went_and_where_the_pages_ar
         "",
         f"Pages:  {tmp_path}/pages/index.html",
         f"        file://{tmp_path}/pages/index.html",
+        f"Pool:   {tmp_path}/pool.html",
         f"Log:    {tmp_path}/agents.log",
     ]
 

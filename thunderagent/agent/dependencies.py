@@ -71,5 +71,5 @@ class Dependencies:
             return
         self._remember(task)  # the index shows it as it was for a while
         self._beat()  # many writes to a slow table are no stall
-        if applied.ok:
+        if applied.ok and not applied.repeated:  # what stood there already is told by whoever wrote it, in the same second
             self._events.dependency(result, task, error)

@@ -192,6 +192,10 @@ class Events:
         self._metrics.call_seconds[report.operation].observe(report.seconds)
         if report.units:
             self._metrics.units[report.operation].inc(report.units)
+        if report.retries:
+            self._metrics.retries[report.operation].inc(report.retries)
+        if report.throttles:
+            self._metrics.throttled[report.operation].inc(report.throttles)
 
     def _longest_run(self) -> float:
         """Asked for by a scrape, from its thread. Tasks come in the order of their claims, so the first is the oldest."""

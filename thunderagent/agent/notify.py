@@ -19,10 +19,10 @@ class Notifier:
             self.watchdog = int(environ["WATCHDOG_USEC"]) / 2e6
 
     def send(self, state: str) -> None:
-        """Send one state, such as READY=1. A supervisor that does not listen is no reason to fail."""
+        """Send one state, such as READY=1. A supervisor that does not listen, or not now, is no reason to fail or to wait."""
         if self._socket is not None:
             try:
-                self._socket.sendto(state.encode(), self._address)
+                self._socket.sendto(state.encode(), socket.MSG_DONTWAIT, self._address)
             except OSError:
                 return
 

@@ -25,6 +25,7 @@ from thunderagent.agent.health import HealthServer
 from thunderagent.agent.lifeline import ORPHANED, end_with_parent
 from thunderagent.agent.notify import Notifier
 from thunderagent.agent.table import Contact, Table
+from thunderagent.agent.tally import EVERY, as_state, tally_of
 from thunderagent.agent.threads import CallThreads
 from thunderagent.log import say
 from thunderagent.metrics import AgentMetrics
@@ -104,6 +105,7 @@ class AgentProcess:
             asyncio.create_task(_say_ready(agent, notifier)),
             asyncio.create_task(_beat(notifier, problem)),
             asyncio.create_task(_set_gauges(store, metrics)),
+            asyncio.create_task(_tell_tally(metrics, notifier, is_wanted=SUPERVISOR in self.environ)),
         ]
         try:
             await agent.run()
@@ -158,6 +160,21 @@ async def _beat(notifier: Notifier, problem: Any) -> None:
         if problem() is None:
             notifier.send("WATCHDOG=1")
         await asyncio.sleep(notifier.watchdog)
+
+
+async def _tell_tally(metrics: AgentMetrics, notifier: Notifier, *, is_wanted: bool) -> None:
+    """Tell a local pool what was done, whenever there is more of it, and at the end."""
+    if not is_wanted:
+        return
+    told = tally_of(metrics)
+    try:
+        while True:
+            await asyncio.sleep(EVERY)
+            if (tally := tally_of(metrics)) != told:
+                notifier.send(as_state(tally))
+                told = tally
+    finally:
+        notifier.send(as_state(tally_of(metrics)))
 
 
 async def _set_gauges(store: DynamoStore, metrics: AgentMetrics) -> None:

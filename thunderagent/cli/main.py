@@ -30,6 +30,7 @@ COMMANDS = {
     "stats": ("thunderagent.cli.stats", "Count tasks by status, and what waits for an agent."),
     "agent": ("thunderagent.cli.agent", "Run an agent: it claims tasks and has your handler run them."),
     "pool": ("thunderagent.cli.pool", "Run a pool of agents on this machine, scaled with the backlog."),
+    "report": ("thunderagent.cli.report", "Write a page about a pool over a time: backlog, replicas, waits, outcomes."),
     "demo": ("thunderagent.cli.demo", "Watch a pool grow from zero, make reports, and shrink to zero."),
     "dynamodb": ("thunderagent.cli.dynamodb", "Run an embedded DynamoDB that keeps nothing."),
 }

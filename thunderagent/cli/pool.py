@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +19,7 @@ from thunderagent.pool import Pool, load_pool
 
 if TYPE_CHECKING:
     from thunderagent.local.meter import PoolMeter
+    from thunderagent.local.pool import PoolView
     from thunderagent.metrics import PoolMetrics
 
 NO_PORT = -1
@@ -53,18 +55,26 @@ def pool() -> None:
     "[default: -1]",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that they listen on.")
+@click.option(
+    "--samples",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for a line a cycle, of which `report` makes a page.",
+)
 @click.pass_obj
-def run(surroundings: Surroundings, file: str, endpoint: str | None, port: int, host: str) -> None:
+def run(surroundings: Surroundings, file: str, endpoint: str | None, port: int, host: str, samples: Path | None) -> None:
     """Scale local agents as the pool in FILE says, until Ctrl-C or SIGTERM; then drain them.
 
     A second signal hurries the drain, a third one kills.
     """
     found = load_pool(file)
     log.set_up(environ=surroundings.environ)
-    asyncio.run(_run(found, surroundings, endpoint, Listening(host, port)))
+    with _sampling(found, surroundings, samples) as sample:
+        asyncio.run(_run(found, surroundings, endpoint, Listening(host, port), sample))
 
 
-async def _run(found: Pool, surroundings: Surroundings, endpoint: str | None, listening: Listening) -> None:
+async def _run(
+    found: Pool, surroundings: Surroundings, endpoint: str | None, listening: Listening, sample: Callable[[PoolView], None]
+) -> None:
     # boto3 takes longer to import than --help may take
     from thunderagent.local.meter import PoolMeter  # noqa: PLC0415
     from thunderagent.local.pool import LocalPool  # noqa: PLC0415
@@ -79,15 +89,31 @@ async def _run(found: Pool, surroundings: Surroundings, endpoint: str | None, li
         environ["THUNDERAGENT_ENDPOINT"] = settings.endpoint
     metrics = PoolMetrics()
     meter = PoolMeter(metrics, found, surroundings.wall, surroundings.monotonic)
-    store = surroundings.open_store(
-        settings, lambda call: metrics.called(call.operation, call.result, call.seconds, call.units)
-    )
+    store = surroundings.open_store(settings, metrics.called)
     ports = AgentPorts(listening.host, listening.first_of_agents)
-    local = LocalPool(found, store, environ, on_cycle=meter.tell, ports=ports, rng=surroundings.rng, wall=surroundings.wall)
+
+    def tell(view: PoolView) -> None:
+        meter.tell(view)
+        sample(view)
+
+    local = LocalPool(found, store, environ, on_cycle=tell, ports=ports, rng=surroundings.rng, wall=surroundings.wall)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, local.stop)
     with _served(metrics, meter, listening):
         await local.run()
+
+
+@contextmanager
+def _sampling(found: Pool, surroundings: Surroundings, path: Path | None) -> Iterator[Callable[[PoolView], None]]:
+    """What writes a sample of each cycle, where that is wanted."""
+    from thunderagent.local.samples import Sampler  # noqa: PLC0415 - boto3 again
+    from thunderagent.report.samplefile import SampleFile  # noqa: PLC0415
+
+    if path is None:
+        yield lambda view: None
+        return
+    with SampleFile(path) as file:
+        yield Sampler(found, file, surroundings.wall).tell
 
 
 @contextmanager

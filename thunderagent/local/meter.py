@@ -27,6 +27,7 @@ class PoolMeter:
         metrics.begin(self._labels)
         metrics.min_replicas.labels(*self._labels).set(pool.spec.scaling.min_replicas)
         metrics.max_replicas.labels(*self._labels).set(pool.spec.scaling.max_replicas)
+        metrics.target_age.labels(*self._labels).set(pool.spec.scaling.target_age_seconds)
 
     def tell(self, view: PoolView) -> None:
         """Set the pool's series after a cycle."""
@@ -36,7 +37,7 @@ class PoolMeter:
         self._tell_reading(view)
         tell_decision(self._metrics, self._labels, view.decision)
         self._tell_replicas(view)
-        for kind, is_true in _conditions(view).items():
+        for kind, is_true in conditions(view).items():
             self._metrics.condition.labels(*self._labels, kind).set(is_true)
 
     def problem(self) -> str | None:
@@ -60,7 +61,7 @@ class PoolMeter:
             self._metrics.scalings.labels(*self._labels, "up" if after > before else "down", "ok").inc()
 
 
-def _conditions(view: PoolView) -> dict[str, bool]:
+def conditions(view: PoolView) -> dict[str, bool]:
     """The conditions that the operator writes into a pool's status, as far as a machine has them."""
     is_read = isinstance(view.seen, Observation)
     return {

@@ -13,10 +13,11 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from thunderagent.agent.lifeline import ORPHANED
+from thunderagent.agent.tally import Tally
 from thunderagent.backoff import full_jitter
 from thunderagent.errors import InvalidPool, StoreError
 from thunderagent.local.replicas import AgentCommand, AgentPorts, AgentReplica, Starter
@@ -53,7 +54,7 @@ class PoolView:
 
     ``backlog``: None where it could not be read. ``failures``: agents in a row that ended by themselves before they were ready.
     ``seen``: what the decision was made on. ``asked``: the replicas that were asked for before the cycle, and after it.
-    ``seconds``: time that the cycle took.
+    ``seconds``: time that the cycle took. ``tally``: what all agents have done since the pool began.
     """
 
     name: str
@@ -64,6 +65,7 @@ class PoolView:
     seen: Observation | FailedRead | None = None
     asked: tuple[int, int] = (0, 0)
     seconds: float = 0.0
+    tally: Tally = field(default_factory=Tally)
 
 
 class LocalPool:
@@ -95,8 +97,9 @@ class LocalPool:
         self._wall = wall
         command = AgentCommand(_handler(pool), agent_environment(pool, environ), agent_output, orphaned)
         self._starter = Starter(pool.name, command, wall, ports or AgentPorts("", None))
-        self._reader = BacklogReader(store, self._rng, wanted_by(pool))
+        self._reader = BacklogReader(store, self._rng, wanted_by(pool), pool.spec.queue.name)
         self._replicas: list[AgentReplica] = []
+        self._ended = Tally()
         self._watching: set[asyncio.Task[None]] = set()
         self._desired = 0
         self._failures = 0
@@ -146,6 +149,7 @@ class LocalPool:
             seen,
             asked=(before, self._desired),
             seconds=self._now() - began,
+            tally=sum((each.tally for each in self._replicas), start=self._ended),
         )
         self._on_cycle(view)
         return decision.state
@@ -182,6 +186,7 @@ class LocalPool:
         code = await replica.wait()
         self._starter.ended(replica)
         self._replicas.remove(replica)
+        self._ended += replica.tally
         if replica.terminating:
             return
         self._failures = 0 if replica.ready_since is not None else self._failures + 1

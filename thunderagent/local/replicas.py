@@ -16,9 +16,10 @@ from typing import BinaryIO
 
 from thunderagent.agent.lifeline import ORPHANED
 from thunderagent.agent.process import SUPERVISOR
+from thunderagent.agent.tally import Tally, from_state
 from thunderagent.scaling import Candidate, Phase, Replica, ReplicaState, deletion_cost
 
-NOTIFY_BYTES = 4096
+NOTIFY_BYTES = 65536
 
 NO_PORT = -1
 """What an agent without /healthz and /metrics has for a port."""
@@ -58,6 +59,7 @@ class AgentReplica:
         self.started = wall()
         self.ready_since: float | None = None
         self.terminating = False
+        self.tally = Tally()
         self._process = process
         self._listener = listener
         self._wall = wall
@@ -103,6 +105,7 @@ class AgentReplica:
         """Its exit code, once it has ended."""
         code = await self._process.wait()
         asyncio.get_running_loop().remove_reader(self._listener)
+        self._on_notify()  # what it said last
         self._listener.close()
         return code
 
@@ -113,11 +116,16 @@ class AgentReplica:
 
     def _on_notify(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            lines = self._listener.recv(NOTIFY_BYTES).decode(errors="replace").splitlines()
-            if "READY=1" in lines and self.ready_since is None:
-                self.ready_since = self._wall()
-            if "STOPPING=1" in lines:
-                self.terminating = True
+            while True:
+                self._heard(self._listener.recv(NOTIFY_BYTES).decode(errors="replace").splitlines())
+
+    def _heard(self, lines: Sequence[str]) -> None:
+        if "READY=1" in lines and self.ready_since is None:
+            self.ready_since = self._wall()
+        if "STOPPING=1" in lines:
+            self.terminating = True
+        for tally in filter(None, map(from_state, lines)):
+            self.tally = tally
 
 
 class AgentPorts:
