@@ -31,7 +31,7 @@ def dynalite_endpoint() -> Iterator[str]:
         try:
             dynalite = stack.enter_context(Dynalite())
         except StandInUnavailable as unavailable:
-            _skip_or_fail(str(unavailable))
+            skip_or_fail(str(unavailable))
         yield dynalite.endpoint
 
 
@@ -62,7 +62,7 @@ def _table_at(endpoint: str) -> Iterator[FreshTable]:
         client.close()
 
 
-def _skip_or_fail(reason: str) -> NoReturn:
+def skip_or_fail(reason: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)

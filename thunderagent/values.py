@@ -40,12 +40,14 @@ TAGS: Final = frozenset({"$float", "$decimal", "$int", "$set", "$map", "$items"}
 KEY_BYTES: Final = 64 * 1024
 """An attribute name has at least one byte and less than this (Naming rules, in DynamoDB's developer guide)."""
 
-_GIVEN: Final = frozenset({Attr.PAYLOAD, Attr.RESULT, Attr.PROGRESS})
+GIVEN: Final = frozenset({Attr.PAYLOAD, Attr.RESULT, Attr.PROGRESS})
+"""Attributes that hold what callers and handlers gave: their values may be tagged, those of the others never are."""
 
 _WHOLE: Final = 10**38
 """A whole number nearer to 0 than this has no more digits than DynamoDB keeps: it is plain without a further look."""
 
 # Subnormal is what lies below 1e-130: decimal keeps it, DynamoDB refuses it.
+_EXACT = Context(prec=200, traps=[Inexact])
 _NUMBER = Context(prec=38, Emin=-130, Emax=125, traps=[Inexact, Rounded, Overflow, Subnormal])
 
 
@@ -68,15 +70,17 @@ def plain(value: Any) -> Any:
 
 
 def read_attribute(name: str, value: Any) -> Any:
-    """An attribute of a task's item in Python. Only what callers and handlers gave may be tagged."""
-    return decode(value) if name in _GIVEN else plain(value)
+    """An attribute of a task's item in Python."""
+    return decode(value) if name in GIVEN else plain(value)
 
 
 def as_stored(value: Any) -> Any:
     """What :func:`plain` read, as the table holds it: for conditions "as seen", on whatever another program has written."""
     if isinstance(value, str | bool):
         return value
-    if isinstance(value, int | float):
+    if isinstance(value, int):
+        return Decimal(value) if -_WHOLE < value < _WHOLE else Decimal(value).normalize(_EXACT)  # boto3 takes 38 digits
+    if isinstance(value, float):
         return Decimal(repr(value))
     if isinstance(value, Mapping):
         return {key: as_stored(item) for key, item in value.items()}

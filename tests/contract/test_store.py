@@ -301,6 +301,16 @@ def test_any_number_of_tasks_is_read_at_once_and_a_missing_one_is_neither_found_
     assert batch.unknown == frozenset()
 
 
+def test_an_id_that_no_item_can_have_is_missing_and_does_not_keep_the_others_from_being_read(table: Table) -> None:
+    """A dependency may name anything, and DynamoDB refuses a whole batch for one such key."""
+    enqueue(table.store, "here")
+
+    batch = table.store.get_many(["here", "", "x" * 2049])
+
+    assert batch.found.keys() == {"here"}
+    assert batch.unknown == frozenset()
+
+
 def test_no_tasks_are_read_without_asking(table: Table) -> None:
     assert table.store.get_many([]).found == {}
 

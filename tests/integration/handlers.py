@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import enum
 import json
 import os
 import re
@@ -180,6 +181,44 @@ class Base(BaseException):
     pass
 
 
+class Leaving(Exception):
+    def __str__(self) -> str:
+        raise SystemExit("while it is told")
+
+
+class Text(str):
+    """Text of the handler's own kind: the agent, where it stood, would run this code."""
+
+    def encode(self, *arguments: object) -> bytes:
+        raise ValueError("not here")
+
+
+class Id(str):
+    """A taskId as a program may have it."""
+
+
+class TextError(Exception):
+    def __str__(self) -> str:
+        return Text("words")
+
+
+class Seconds(float):
+    """As numpy's float is one: a kind of float that only the handler's process knows."""
+
+
+class Kind(enum.StrEnum):
+    OWN = "own kinds"
+
+
+class Liar:
+    __class__ = bool  # type: ignore[assignment]
+
+
+class Scrambled(dict[str, Any]):
+    def items(self) -> Any:
+        raise LookupError("not today")
+
+
 @router.task("raises")
 def raises(task: RunningTask) -> NoReturn:
     kinds = {
@@ -188,6 +227,8 @@ def raises(task: RunningTask) -> NoReturn:
         "KeyboardInterrupt": KeyboardInterrupt(),
         "BaseException": Base("base"),
         "unspeakable": Unspeakable(),
+        "leaving": Leaving(),
+        "own text": TextError(),
         "huge text": ValueError("x" * 1_000_000),
         "surrogate": ValueError("\ud800"),
         "cancelled": asyncio.CancelledError(),
@@ -212,6 +253,10 @@ def returns(task: RunningTask) -> Any:
         "deep": _nested(60),
         "bytes": {"x": b"\0\xff"},
         "done": Done({"x": 1}),
+        "own kinds": {Kind.OWN: [Kind.OWN, Seconds(1.5)]},
+        "liar": {"x": Liar()},
+        "scrambled": Scrambled(x=1),
+        "itself": _endless(),
         "nothing": None,
         "fail": Fail("returned"),
     }
@@ -219,11 +264,52 @@ def returns(task: RunningTask) -> Any:
         return values[task.payload["kind"]]
 
 
+def _endless() -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    value["in"] = value
+    return value
+
+
 def _nested(levels: int) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for _ in range(levels):
         value = {"in": value}
     return value
+
+
+@router.task(Kind.OWN)
+def own_kinds(task: RunningTask) -> dict[str, Any]:
+    """Everything that goes to the agent is of a kind which only this process knows."""
+    if task.progress is None:
+        task.save({"seconds": Seconds(0.5), Kind.OWN: Kind.OWN}, wait=True)
+        raise Snooze(Seconds(0.01))
+    return dict(task.progress) | {"next": task.enqueue({}, task_id=Id(f"{task.task_id}-next"), task_type="plain").task_id}
+
+
+@router.task("async raises")
+async def async_raises(task: RunningTask) -> NoReturn:
+    with noted(task):
+        raise Leaving
+
+
+@router.task("leaves an exit")
+async def leaves_an_exit(task: RunningTask) -> None:
+    """A task of asyncio's that it started ends the loop, which runs every async handler of the process."""
+
+    async def leave() -> NoReturn:
+        raise SystemExit(3)
+
+    with noted(task):
+        left = asyncio.ensure_future(leave())
+        await asyncio.sleep(PATIENCE)
+        await left
+
+
+@router.task("stops the loop")
+async def stops_the_loop(task: RunningTask) -> None:
+    with noted(task):
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(PATIENCE)
 
 
 @router.task("snoozes")

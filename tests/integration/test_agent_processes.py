@@ -140,6 +140,10 @@ def test_a_handler_that_ends_its_process_uses_its_retries_and_no_more(bearing: B
         pytest.param("KeyboardInterrupt", "KeyboardInterrupt", id="KeyboardInterrupt"),
         pytest.param("BaseException", "Base: base", id="an exception that is not an Exception"),
         pytest.param("unspeakable", "Unspeakable: (its text cannot be made: ValueError)", id="an exception without a text"),
+        pytest.param(
+            "leaving", "Leaving: (its text cannot be made: SystemExit)", id="an exception whose text ends the process"
+        ),
+        pytest.param("own text", "TextError: words", id="an exception whose text is of a kind of its own"),
         pytest.param("huge text", "ValueError: xxx", id="an error of a megabyte, which is cut"),
         pytest.param("surrogate", r"ValueError: \ud800", id="a text that is not Unicode"),
         pytest.param("cancelled", "CancelledError", id="CancelledError"),
@@ -170,6 +174,8 @@ def test_whatever_a_handler_raises_is_a_retry_and_then_a_readable_error(bearing:
         pytest.param("class", Status.FAILED, "The handler returned a type", id="a class"),
         pytest.param("deep", Status.FAILED, "nested more than", id="deeper than DynamoDB goes"),
         pytest.param("fail", Status.FAILED, "Fail: returned", id="Fail, returned"),
+        pytest.param("own kinds", Status.SUCCESS, {"own kinds": ["own kinds", 1.5]}, id="texts and numbers of its own kinds"),
+        pytest.param("itself", Status.FAILED, "nested more than", id="a dict that holds itself"),
     ],
 )
 def test_whatever_a_handler_returns_the_task_ends(bearing: Bearing, kind: str, status: Status, shown: Any) -> None:
@@ -181,6 +187,45 @@ def test_whatever_a_handler_returns_the_task_ends(bearing: Bearing, kind: str, s
     else:
         assert task.result == shown
     assert len(bearing.scene.history(task.task_id, "start")) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        pytest.param("liar", "TypeError: ", id="a value that says it is a bool"),
+        pytest.param("scrambled", "LookupError: not today", id="a dict that does not give its items"),
+    ],
+)
+def test_a_result_that_cannot_be_read_is_a_retry(bearing: Bearing, kind: str, error: str) -> None:
+    task = bearing.run("returns", kind=kind)
+
+    assert (task.status, task.retry_count) == (Status.FAILED, 1)
+    assert str(task.error).startswith(error)
+
+
+def test_what_a_handler_sends_of_its_own_kinds_arrives_as_what_it_is_made_of(bearing: Bearing) -> None:
+    """No code of a handler's is run where leases are renewed."""
+    task = bearing.run("own kinds", max_retry=0)
+
+    assert task.result == {"seconds": 0.5, "own kinds": "own kinds", "next": f"{task.task_id}-next"}
+    assert bearing.scene.ended(f"{task.task_id}-next").status is Status.SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("task_type", "error"),
+    [
+        pytest.param(
+            "async raises", "Leaving: (its text cannot be made: SystemExit)", id="an exception that ends what tells it"
+        ),
+        pytest.param("leaves an exit", "ChildDied", id="an exit of a task that it left behind"),
+        pytest.param("stops the loop", "ChildDied", id="the end of the loop"),
+    ],
+)
+def test_an_async_run_ends_whatever_becomes_of_its_event_loop(bearing: Bearing, task_type: str, error: str) -> None:
+    task = bearing.run(task_type, max_retry=0)
+
+    assert task.status is Status.FAILED
+    assert str(task.error).startswith(error)
 
 
 def test_a_result_that_is_not_a_number_comes_back_as_it_was(bearing: Bearing) -> None:

@@ -205,6 +205,9 @@ def test_files_of_ones_own_are_reported_on_and_what_is_wrong_with_them_is_told(d
     assert "as they should" not in demo.stdout
     assert (demo.replicas()[0], demo.replicas()[-1]) == (0, 0)
     assert (demo.work / ".gitignore").read_text() == "*\n"
+    figures = re.findall(r'class="label">([^<]*)</span><span class="figure">([^<]*)<', (demo.work / "pool.html").read_text())
+    assert dict(figures)["tasks ended"] == f"{len(plan.tasks)}"
+    assert dict(figures)["of these FAILED"] == f"{len(failed)}"
 
 
 # --- stopped ------------------------------------------------------------------------------------------------------------

@@ -205,19 +205,18 @@ class Child:
 
     async def _run_async(self, run: Run, route: Route) -> None:
         run.future = asyncio.current_task()
-        stopped = False
+        try:
+            self._finish(run, *await self._outcome_async(run, route))
+        except BaseException as error:
+            self._give_up(error)
+
+    async def _outcome_async(self, run: Run, route: Route) -> tuple[Outcome, bool]:
         try:
             if run.stop_asked:
                 raise asyncio.CancelledError
-            outcome = outcome_of_return(await route.handler(RunningTask(run.task, run)), run.task)
-        except asyncio.CancelledError as error:
-            outcome, stopped = outcome_of_exception(error), run.stop_asked
+            return outcome_of_return(await route.handler(RunningTask(run.task, run)), run.task), False
         except BaseException as error:
-            outcome, stopped = outcome_of_exception(error), run.stop_asked
-        try:
-            self._finish(run, outcome, stopped)
-        except Exception as error:
-            self._give_up(error)
+            return outcome_of_exception(error), run.stop_asked
 
     def _finish(self, run: Run, outcome: Outcome, stopped: bool) -> None:
         if os.getpid() != self._pid:
@@ -227,14 +226,23 @@ class Child:
 
     def _give_up(self, error: BaseException) -> NoReturn:
         """Leave where the agent cannot be told of a run's end. At once: a thread that a handler left behind would hold it."""
-        log.error("The end of a run cannot be told to the agent.", exc_info=error)
+        with contextlib.suppress(BaseException):  # an exception of a handler's own making may not let itself be shown
+            log.error("The end of a run cannot be told to the agent.", exc_info=error)
         self._leave(1)
 
     def _event_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._loop.run_forever, name="thunderagent-async", daemon=True).start()
+            threading.Thread(target=self._serve_async, args=(self._loop,), name="thunderagent-async", daemon=True).start()
         return self._loop
+
+    def _serve_async(self, loop: asyncio.AbstractEventLoop) -> NoReturn:
+        """Without the loop no async run would ever end: a SystemExit of a task that a handler left behind ends it, for one."""
+        try:
+            loop.run_forever()
+            raise RuntimeError("A handler has stopped the event loop of all async handlers.")
+        except BaseException as error:
+            self._give_up(error)
 
     def _on_sigterm(self, number: int, frame: object) -> None:
         if self._in_handler:

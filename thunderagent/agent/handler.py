@@ -364,8 +364,8 @@ def outcome_of_exception(error: BaseException) -> Outcome:
 def describe_error(error: BaseException) -> TaskError:
     """An exception as an error record: its type, its text, and where in the handler's own code it was raised."""
     try:
-        text = str(error)
-    except Exception as broken:
+        text = str.__str__(str(error))  # the handler's own kind of text would run its code in the agent
+    except BaseException as broken:  # also SystemExit: a text is nothing to end a process for
         text = f"(its text cannot be made: {type(broken).__name__})"
     where = "" if isinstance(error, Fail) else _where(error)
     return TaskError(type(error).__name__, text + where)

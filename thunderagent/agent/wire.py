@@ -1,15 +1,19 @@
 """What an agent and its children say to each other: frames over a socket, each a length and one pickled value.
 
 Both ends are this program and the child runs as the same user, so pickle is safe here; it keeps bytes, Decimal and sets whole.
-A child sends only plain types and the classes below. A frame that cannot be read ends the child, never the agent.
+A child sends only plain types and the classes below: one that a handler made (a text that is an enum, a float of numpy) goes
+as what it is made of, so that no code of a handler's is imported where leases are renewed. A frame that cannot be read ends the
+child, never the agent.
 """
 
 from __future__ import annotations
 
+import io
 import pickle
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from thunderagent.agent.handler import RouteTable
@@ -98,7 +102,9 @@ class Ended:
 
 
 def pack(value: object) -> bytes:
-    body = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    buffer = io.BytesIO()
+    _Packer(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+    body = buffer.getbuffer()
     return HEADER.pack(len(body)) + body
 
 
@@ -111,4 +117,31 @@ def body_size(header: bytes) -> int:
 
 
 def unpack(body: bytes) -> Any:
-    return pickle.loads(body)
+    return _Unpacker(io.BytesIO(body)).load()
+
+
+_OURS = "thunderagent."
+_PLAIN: Mapping[type, Callable[[Any], Any]] = {
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+    bytes: bytes.__bytes__,
+}
+_TAKEN = frozenset({("decimal", "Decimal"), *(("builtins", kind.__name__) for kind in (*_PLAIN, bytearray, set, frozenset))})
+
+
+class _Packer(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
+        kind = type(value)
+        if not kind.__module__.startswith(_OURS):
+            for base, plain in _PLAIN.items():
+                if issubclass(kind, base):
+                    return base, (plain(value),)
+        return (kind, (value.value,)) if issubclass(kind, Enum) else NotImplemented
+
+
+class _Unpacker(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if module.startswith(_OURS) or (module, name) in _TAKEN:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} is neither plain nor ours")

@@ -33,11 +33,17 @@ def read_document(text: str, name: str) -> dict[str, Any]:
     """
     try:
         loader = _Loader(text)
+    except yaml.YAMLError as error:
+        raise InvalidPool(f"{name} is not valid YAML: {_told(error)}.") from error
+    try:
         node = _only_node(loader, name)
         _check_size(node, name)
         document = loader.construct_document(node)
     except yaml.YAMLError as error:
         raise InvalidPool(f"{name} is not valid YAML: {_told(error)}.") from error
+    except ValueError as error:  # an escape that names no character; PyYAML lets it through
+        mark = loader.get_mark()
+        raise InvalidPool(f"{name} is not valid YAML: {error} (line {mark.line + 1}, column {mark.column + 1}).") from error
     except RecursionError:
         raise InvalidPool(f"{name} is nested too deeply.") from None
     if not isinstance(document, dict):
@@ -45,8 +51,25 @@ def read_document(text: str, name: str) -> dict[str, Any]:
     return document
 
 
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+"""What PyYAML's constructors raise, among other things, for text that is not of the type that its tag names."""
+
+
 class _Loader(yaml.SafeLoader):
     """Builds plain values only. Refuses a key that is there twice, of which PyYAML would silently keep the last."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except _UNREADABLE as error:
+            tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+            text = f"{str(node.value)!r:.40} cannot be read as {tag}"
+            raise yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark) from error
+
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        value = super().construct_scalar(node)
+        value.encode("utf-8")  # an escape may name half a character, which nothing that comes after can write
+        return value
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,6 +37,8 @@ KUBERNETES_METADATA = frozenset(
     }
 )
 """Fields of metadata that the API server adds. They say nothing about the pool and are not looked at."""
+
+_NAME = re.compile(r"[\w./-]{1,60}")
 
 SHOWN_CHARS = 60
 """Characters of an offending value that an error repeats."""
@@ -90,6 +93,8 @@ def _problems(value: Any, kind: Any, path: str, on_kubernetes: bool) -> Iterator
         built = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         yield _told(error, value, kind, path)
+    except UnicodeEncodeError:
+        yield f"{path}: {_shown(value)} has a lone surrogate, which is not valid Unicode text."
     else:
         if isinstance(value, str) and value.endswith("\n") and _has_pattern(kind):
             yield f"{path}: must not end with a line break, but it is {_shown(value)}."
@@ -113,7 +118,7 @@ def _misplaced(value: Mapping[str, Any], struct: type[msgspec.Struct], path: str
     fields = _fields(struct)
     for key in value:
         if key not in fields:
-            yield f"{_join(path, str(key))}: is not a field; {_did_you_mean(str(key), fields)}"
+            yield f"{_join(path, _named(key))}: is not a field; {_did_you_mean(str(key), fields)}"
     for name, info in fields.items():
         if info.required and name not in value:
             yield f"{_join(path, name)}: is required."
@@ -144,6 +149,12 @@ def _choices(kind: Any) -> list[str]:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
+
+
+def _named(key: object) -> str:
+    """A key as it was typed, or quoted where it is no name: an error is one line, whatever a file's keys are made of."""
+    text = str(key)
+    return text if _NAME.fullmatch(text) else _shown(text)
 
 
 def _did_you_mean(key: str, known: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from thunderagent.store.dispatch import page_of_status
 from thunderagent.store.layout import CLASSIC, PROJECTED, Layout, entry_record
 from thunderagent.task import TASK_ID_BYTES, Attr, Status, Task
 from thunderagent.transitions import Transition
-from thunderagent.values import ITEM_BYTES, as_stored, decode, encode, read_attribute, record_size
+from thunderagent.values import GIVEN, ITEM_BYTES, as_stored, decode, encode, read_attribute, record_size
 
 PAGE_BYTES = 1024 * 1024
 READ_UNIT_BYTES = 4096
@@ -99,7 +99,12 @@ class MemoryStore:
     def put_record(self, record: Mapping[str, Any]) -> None:
         """Write an item as another program would: whole, without a condition. For tests."""
         with self._lock:
-            self._replace(record[Attr.TASK_ID], {str(name): as_stored(value) for name, value in record.items()})
+            self._replace(record[Attr.TASK_ID], {str(name): _stored(str(name), value) for name, value in record.items()})
+
+    def put_item(self, item: Mapping[str, Any]) -> None:
+        """Write an item as it is to stand in the table, numbers as Decimal. For tests."""
+        with self._lock:
+            self._replace(item[Attr.TASK_ID], dict(item))
 
     def delete_record(self, task_id: str) -> None:
         """Remove an item, as DynamoDB's TTL does. For tests."""
@@ -159,6 +164,11 @@ class MemoryStore:
     def _task(self, task_id: str) -> Task | None:
         record = self._record(task_id)
         return None if record is None else task_or_none(record)
+
+
+def _stored(name: str, value: Any) -> Any:
+    """What :func:`read_attribute` gives, as the table holds it. A Decimal is a number of another program's."""
+    return encode(value) if name in GIVEN and not isinstance(value, Decimal) else as_stored(value)
 
 
 def _check_key(task_id: str) -> None:
