@@ -42,7 +42,7 @@ test: lint types contracts quick ## All checks, and all tests but those of the t
 
 .PHONY: quick
 quick: .venv/.ready ## These tests without the checks; ARGS goes to pytest: make quick ARGS='-k lease'
-	$(PYTEST) -m 'not processes and not e2e and not apiserver and not simulation' $(ARGS)
+	$(PYTEST) -m 'not processes and not e2e and not chaos and not apiserver and not simulation' $(ARGS)
 
 .PHONY: processes
 processes: .venv/.ready ## The tests that start real agents and kill some of them; ARGS goes to pytest
@@ -89,6 +89,10 @@ sim: .venv/.ready ## Simulate a thousand histories under faults, or SEEDS=n of t
 .PHONY: stress
 stress: .venv/.ready ## Simulate a million tasks: which run twice, and how evenly agents share; ARGS goes to it
 	$(BIN)/python -m tests.simulation.stress $(ARGS)
+
+.PHONY: faults
+faults: .venv/.ready ## Pause, rob and kill real agents, and lose replies, ten thousands of times; ARGS goes to it
+	$(BIN)/python -m tests.faults $(ARGS)
 
 # --- what is generated --------------------------------------------------------------------------------------------------
 

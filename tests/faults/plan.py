@@ -29,6 +29,10 @@ class Gate:
         """Let go what is held, and whatever comes later."""
         self._open.set()
 
+    @property
+    def is_open(self) -> bool:
+        return self._open.is_set()
+
     def hold(self) -> None:
         """For the proxy: wait here until the test, or the proxy's end, opens the gate."""
         self._reached.set()

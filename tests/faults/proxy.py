@@ -54,9 +54,11 @@ class FaultProxy:
 
     Attributes:
         date: When set, says what the ``Date`` header of every reply tells the client. None: what DynamoDB said.
+        faulted: How many calls have met a fault.
+        keeps_calls: Whether :attr:`calls` is kept; a test of a hundred thousand calls has no room for it.
     """
 
-    def __init__(self, upstream_endpoint: str) -> None:
+    def __init__(self, upstream_endpoint: str, *, keeps_calls: bool = True) -> None:
         parts = urlsplit(upstream_endpoint)
         self._upstream = (str(parts.hostname), int(parts.port or 80))
         self.date: Callable[[], datetime] | None = None
@@ -64,6 +66,8 @@ class FaultProxy:
         self._rules: list[Rule] = []
         self._gates: set[Gate] = set()
         self._calls: list[Call] = []
+        self._keeps_calls = keeps_calls
+        self.faulted = 0
         self._stopping = False
         # Bound, never listening: keeps the port ours while connections are refused.
         self._reserved = _bound_socket()
@@ -126,7 +130,9 @@ class FaultProxy:
     def choose(self, operation: str, body: dict[str, Any]) -> Fault | None:
         """The fault that this call meets by the script."""
         with self._lock:
-            return next((rule.fault for rule in self._rules if rule.picks(operation, body)), None)
+            fault = next((rule.fault for rule in self._rules if rule.picks(operation, body)), None)
+            self.faulted += fault is not None
+            return fault
 
     def answer(self, request: _Request, fault: Fault | None) -> _Reply | None:
         """Carry the fault out. The reply for the client, or None if its connection is to be reset."""
@@ -163,8 +169,9 @@ class FaultProxy:
 
     def record(self, call: Call) -> None:
         """Add a call to :attr:`calls`."""
-        with self._lock:
-            self._calls.append(call)
+        if self._keeps_calls:
+            with self._lock:
+                self._calls.append(call)
 
     def _forward(self, request: _Request) -> _Reply:
         # A connection for each call: one that is kept may be closed by an idle stand-in just when it is used again.

@@ -146,6 +146,20 @@ def test_every_test_that_is_named_exists(page: Path) -> None:
     assert absent == []
 
 
+def _promises() -> dict[str, str]:
+    """What the guarantees promise, each with its text: paragraphs that begin in bold, and what happens when."""
+    text = (ROOT / "docs" / "guarantees.md").read_text()
+    sections = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
+    promised, happens = sections["What is promised"], sections["What happens when"]
+    parts = [*re.split(r"^(?=\*\*)", promised, flags=re.M)[1:], *re.split(r"^### ", happens, flags=re.M)[1:]]
+    return {part.partition("\n")[0]: part for part in parts}
+
+
+@pytest.mark.parametrize("promise", _promises())
+def test_each_promise_names_a_test_that_shows_it(promise: str) -> None:
+    assert TEST.search(_promises()[promise])
+
+
 def _is_test(path: Path, name: str) -> bool:
     return path.is_file() and name in functions_of(path)
 
