@@ -29,7 +29,8 @@ def flags(policy: str, log: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request for objects. ``at`` is in epoch seconds; ``resource`` has its subresource behind a slash."""
+    """One request for objects. ``at`` is in epoch seconds; ``resource`` has its subresource behind a slash; ``address`` is
+    that of who asked. ``namespace`` and ``name`` are empty where the request was for none in particular."""
 
     at: float
     verb: str
@@ -37,6 +38,8 @@ class Request:
     resource: str
     status: int
     address: str
+    namespace: str = ""
+    name: str = ""
 
 
 def requests_of(log: Path, user: str, since: float = 0.0) -> Iterator[Request]:
@@ -51,4 +54,5 @@ def requests_of(log: Path, user: str, since: float = 0.0) -> Iterator[Request]:
                 if is_theirs and at >= since and "resource" in about:
                     resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
                     status, address = entry["responseStatus"]["code"], entry["sourceIPs"][0]
-                    yield Request(at, entry["verb"], about.get("apiGroup", ""), resource, status, address)
+                    where = about.get("namespace", ""), about.get("name", "")
+                    yield Request(at, entry["verb"], about.get("apiGroup", ""), resource, status, address, *where)

@@ -24,10 +24,11 @@ RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder are of this kind."""
+    """All tests of this folder are of this kind, but for the one that takes as long as it is told to."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.e2e)
+            if item.get_closest_marker("chaos") is None:
+                item.add_marker(pytest.mark.e2e)
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(600))
 

@@ -21,6 +21,19 @@ DYNAMODB, RECORD = "dynamodb", "record"
 DYNAMODB_PORT, RECORD_PORT = 8000, 8080
 
 
+_UNTIL_CONNECTED = """
+import socket, sys, time
+for left in range(120, -1, -1):
+    try:
+        socket.create_connection((sys.argv[1], int(sys.argv[2])), 1).close()
+        break
+    except OSError:
+        if not left: raise
+        time.sleep(0.5)
+"""
+"""A pod is ready a moment before its service leads there: long, where the proxy has just lost its API server."""
+
+
 @dataclass(frozen=True)
 class Images:
     """The names of the images, which the cluster has."""
@@ -58,6 +71,7 @@ class Ground:
         command = ["python", "-c", "import signal; signal.pause()"]
         self.kubectl.apply(pod("cli", pod_spec(self.images.app, command=command, env=variables(environment))))
         self.kubectl("wait", "--for=condition=Ready", "--timeout=120s", f"pod/{DYNAMODB}", f"pod/{RECORD}", "pod/cli")
+        self.kubectl("exec", "cli", "--", "python", "-c", _UNTIL_CONNECTED, DYNAMODB, str(DYNAMODB_PORT))
 
     def thunderagent(self, *arguments: str, stdin: str | None = None) -> str:
         """Run the command line in its pod, and return what it prints. Raises `CommandFailed`."""

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a task. Times are epoch seconds; ``ended`` is None for one that was stopped, killed, or still goes on."""
+    """One run of a task. Times are epoch seconds; ``ended`` is None for one that was stopped, killed, or still goes on.
+
+    ``stopped``: when the handler was told to end and did, in a drain.
+    """
 
     task: str
     pod: str
     began: float
     ended: float | None
+    stopped: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +54,14 @@ def read_history(lines: Iterable[str]) -> History:
     """The history that the lines of `app/work.py` tell."""
     begun: dict[str, Run] = {}
     ended: dict[str, float] = {}
+    stopped: dict[str, float] = {}
     for line in lines:
         entry = json.loads(line)
         if entry["event"] == "begin":
             begun[entry["run"]] = Run(entry["task"], entry["pod"], entry["at"], None)
         elif entry["event"] == "end":
             ended[entry["run"]] = entry["at"]
-    runs = [Run(run.task, run.pod, run.began, ended.get(key)) for key, run in begun.items()]
+        elif entry["event"] == "stopped":
+            stopped[entry["run"]] = entry["at"]
+    runs = [Run(run.task, run.pod, run.began, ended.get(key), stopped.get(key)) for key, run in begun.items()]
     return History(tuple(sorted(runs, key=lambda run: run.began)))

@@ -30,9 +30,23 @@ def test_the_operator_uses_all_of_its_rights_and_asks_for_no_others(stage: Stage
     stage.declare(scaling={"maxReplicas": 3})
     stage.until_done(stage.enqueue(working(4, 3)), 90)
     stage.until_replicas(0, 60)
+    the_same_event_happens_twice(stage)
     asked = list(audit.requests_of(Path(cluster.audit_log), USER, began))
     assert [request for request in asked if request.status == 403] == []
     assert used(asked) == granted(stage)
+
+
+def the_same_event_happens_twice(stage: Stage) -> None:
+    """The second time it is counted up, which is a right of its own."""
+    for paused in ("true", None, "true"):
+        stage.annotate("work", paused=paused)
+        stage.until_seen()
+
+    def counts() -> list[int]:
+        events = stage.kubectl.get("events", "--field-selector=involvedObject.kind=ThunderAgentPool,reason=Paused")["items"]
+        return [each["count"] for each in events]
+
+    stage.until("one event that was counted up", 30, lambda: counts() == [2])
 
 
 def used(asked: list[audit.Request]) -> set[Right]:
