@@ -37,6 +37,7 @@ e2e: setup e2e-images ## All of ThunderAgent on that cluster, about half an hour
 
 .PHONY: chaos
 chaos: setup ## Faults at random on that cluster for SECONDS=1200 or as many as told, drawn by SEED=1; ARGS goes to pytest
-	CLUSTER_REQUIRED=1 CHAOS_SECONDS='$(or $(SECONDS),1200)' CHAOS_SEED='$(or $(SEED),1)' $(BIN)/python -m pytest -m chaos tests/e2e -rP $(ARGS)
+	CLUSTER_REQUIRED=1 CHAOS_SECONDS='$(or $(SECONDS),1200)' CHAOS_SEED='$(or $(SEED),1)' scripts/attempts $(ATTEMPTS) \
+		$(BIN)/python -m pytest -m chaos tests/e2e -rP $(ARGS)
 
 clean: cluster-down
