@@ -13,6 +13,7 @@ from tests.contract.conftest import DYNALITE, MEMORY, MOTO, Table, opened
 from thunderagent import transitions
 from thunderagent.errors import LayoutChanged, StoreRejected
 from thunderagent.store.admin import create_table, describe, wait_until_active, write_layout
+from thunderagent.store.base import Applied
 from thunderagent.store.dynamo import DynamoStore
 from thunderagent.store.layout import (
     CLASSIC,
@@ -25,7 +26,7 @@ from thunderagent.store.layout import (
 )
 from thunderagent.store.migration import SETTLE, Goal, Migration
 from thunderagent.task import Outcome, OutcomeKind, Status, Task
-from thunderagent.transitions import Lease
+from thunderagent.transitions import Lease, Transition
 
 SHARDS = 2
 END = NOW + 300
@@ -244,11 +245,15 @@ class Migrating:
         self.store = table.other()
         self.waits = 0
         self.said: list[str] = []
+        self.refused: dict[str, str] = {}
         self._at_wait = at_wait
 
     def run(self, goal: Goal) -> Layout:
         with closing(self.store):
-            return Migration(self.store, self._sleep, self.said.append).run(goal)
+            migration = Migration(self.store, self._sleep, self.said.append)
+            reached = migration.run(goal)
+        self.refused = migration.refused
+        return reached
 
     def _sleep(self, seconds: float) -> None:
         if f"({SETTLE} s left)" in self.said[-1]:
@@ -380,6 +385,32 @@ def test_an_ended_task_that_a_program_left_in_the_index_is_taken_out(classic: Ta
     after = replace(classic, store=classic.other())
     with closing(after.store):  # type: ignore[type-var]
         assert shown(after, "#") == []
+
+
+def test_an_item_that_takes_no_write_stops_no_migration(classic: Table) -> None:
+    """Another program may have left no room for two attributes more: 400 KB are the most that an item may have."""
+    for task_id in ("a", "full", "z"):
+        enqueue(classic, task_id)
+    migrating = Migrating(classic)
+    migrating.store.apply = full_is_full(migrating.store.apply)  # type: ignore[method-assign]
+
+    migrating.run(Goal(Way.DISPATCH, shards=SHARDS))
+
+    assert migrating.refused == {"full": "Item size has exceeded the maximum allowed size."}
+    after = replace(classic, store=classic.other())
+    with closing(after.store):  # type: ignore[type-var]
+        assert sorted(shown(after, "#")) == ["a", "z"]
+
+
+def full_is_full(apply: Callable[..., Applied]) -> Callable[..., Applied]:
+    """Writes, of which those to one item are refused for its size."""
+
+    def apply_or_refuse(transition: Transition, *, want_task: bool = False) -> Applied:
+        if transition.task_id == "full":
+            raise StoreRejected("Item size has exceeded the maximum allowed size.", operation="UpdateItem")
+        return apply(transition, want_task=want_task)
+
+    return apply_or_refuse
 
 
 def test_a_queue_can_be_added_on_either_layout(classic: Table) -> None:

@@ -17,6 +17,7 @@ from tests.faults.load import Findings, kill_agents, lose_replies
 from tests.faults.trials import Tally, run_trials
 from tests.standins.aws import cut_off_from_aws
 from tests.standins.ministack import Ministack
+from thunderagent.store.layout import CLASSIC, Layout, Way, dispatch_layout
 
 PER_TABLE = 1_500
 
@@ -28,14 +29,16 @@ PARTS = ("pauses", "replies", "kills")
 @click.option("--trials", default=10_000, show_default=True, help="Agents that are paused, robbed and resumed.")
 @click.option("--tasks", default=30_000, show_default=True, help="Tasks that run while replies get lost.")
 @click.option("--seconds", default=600, show_default=True, help="Time in which agents are killed.")
+@click.option("--layout", type=click.Choice([str(way) for way in Way]), default=str(Way.CLASSIC), help="Of replies and kills.")
 @click.option("--seed", type=int, default=lambda: int(time.time()), help="Default: the time.")
-def main(only: tuple[str, ...], trials: int, tasks: int, seconds: int, seed: int) -> None:
+def main(only: tuple[str, ...], trials: int, tasks: int, seconds: int, layout: str, seed: int) -> None:
     """Trials with real clients and real agents. The exit code is 1 where a promise was broken."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the agents and the stand-in go, too
     cut_off_from_aws(os.environ)
     logging.getLogger("thunderagent").setLevel(logging.CRITICAL)
     click.echo(f"seed {seed}")
     broken = False
+    laid = dispatch_layout() if Way(layout) is Way.DISPATCH else CLASSIC
     with Ministack() as server, tempfile.TemporaryDirectory() as folder:
         for part in only or PARTS:
             place = Path(folder) / part
@@ -43,19 +46,20 @@ def main(only: tuple[str, ...], trials: int, tasks: int, seconds: int, seed: int
             if part == "pauses":
                 broken |= _tell_trials(run_trials(server.endpoint, trials, seed=seed, processes=os.cpu_count() or 1))
             elif part == "replies":
-                broken |= _tell("tasks with 5% of replies lost", _lose_replies(server.endpoint, place, tasks, seed))
+                broken |= _tell("tasks with 5% of replies lost", _lose_replies(server.endpoint, place, tasks, seed, laid))
             else:
-                broken |= _tell("tasks with agents killed", kill_agents(server.endpoint, place, seconds=seconds, seed=seed))
+                found = kill_agents(server.endpoint, place, seconds=seconds, seed=seed, layout=laid)
+                broken |= _tell("tasks with agents killed", found)
     raise SystemExit(1 if broken else 0)
 
 
-def _lose_replies(endpoint: str, folder: Path, tasks: int, seed: int) -> Findings:
+def _lose_replies(endpoint: str, folder: Path, tasks: int, seed: int, layout: Layout) -> Findings:
     """A table of a few thousand tasks after the other: the stand-in goes through all items for a page of the index."""
     found = Findings()
     for start in range(0, tasks, PER_TABLE):
         place = folder / str(start)
         place.mkdir()
-        found += lose_replies(endpoint, place, tasks=min(PER_TABLE, tasks - start), seed=seed + start)
+        found += lose_replies(endpoint, place, tasks=min(PER_TABLE, tasks - start), seed=seed + start, layout=layout)
         click.echo(
             f"{found.tasks} tasks in {found.seconds:.0f} s: {len(found.stranded)} stranded, {len(found.twice)} run twice",
             err=True,

@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -19,12 +20,14 @@ from typing import Any
 from tests.faults.plan import ANY, DropReply, Rule
 from tests.faults.proxy import FaultProxy
 from tests.integration.agents import AgentProcess, Entry, Scene, is_alive, scene_at
-from tests.standins.aws import client_for, create_task_table
+from tests.standins.aws import REGION
 from thunderagent import Task, TaskQueue
 from thunderagent.queue import NewTask
-from thunderagent.store.admin import scan
+from thunderagent.settings import TableSettings
+from thunderagent.store.admin import create_table, scan, wait_until_active, write_layout
 from thunderagent.store.dynamo import DynamoStore
-from thunderagent.task import ErrorType, Status
+from thunderagent.store.layout import CLASSIC, RESERVED_IDS, Layout
+from thunderagent.task import Attr, ErrorType, Status
 
 PATIENT: Mapping[str, Any] = {
     "lease": 40,
@@ -151,13 +154,21 @@ def _is_accounted_for(task: Task, runs: Sequence[Run]) -> bool:
 
 
 def lose_replies(
-    endpoint: str, folder: Path, *, tasks: int, agents: int = 3, share: float = 0.05, seed: int = 0, patience: float = FINISH
+    endpoint: str,
+    folder: Path,
+    *,
+    tasks: int,
+    agents: int = 3,
+    share: float = 0.05,
+    seed: int = 0,
+    layout: Layout = CLASSIC,
+    patience: float = FINISH,
 ) -> Findings:
     """Enqueue tasks and have agents run them, while a share of all replies is lost after DynamoDB has committed."""
     began = time.monotonic()
     with ExitStack() as stack:
         proxies = [stack.enter_context(_losing(endpoint, share, seed + number)) for number in range(agents + 1)]
-        scene = stack.enter_context(_scene(endpoint, folder))
+        scene = stack.enter_context(_scene(endpoint, folder, layout))
         for number in range(agents):
             scene.agent(f"A{number}", endpoint=proxies[number].endpoint, wait=False, **PATIENT)
         _enqueue(scene, proxies[-1].endpoint, "plain", [f"t-{number}" for number in range(tasks)])
@@ -178,11 +189,19 @@ def _losing(endpoint: str, share: float, seed: int) -> Iterator[FaultProxy]:
 
 
 def kill_agents(
-    endpoint: str, folder: Path, *, seconds: float, agents: int = 4, seed: int = 0, every: float = 2.0, patience: float = FINISH
+    endpoint: str,
+    folder: Path,
+    *,
+    seconds: float,
+    agents: int = 4,
+    seed: int = 0,
+    every: float = 2.0,
+    layout: Layout = CLASSIC,
+    patience: float = FINISH,
 ) -> Findings:
     """Have agents run tasks and kill one of them, or one of their handlers' processes, now and then; another follows."""
     began, rng, kills = time.monotonic(), random.Random(seed), Kills()
-    with _scene(endpoint, folder) as scene:
+    with _scene(endpoint, folder, layout) as scene:
         crowd = [_start(scene, number) for number in range(agents)]
         enqueued = 0
         while time.monotonic() < began + seconds:
@@ -226,10 +245,14 @@ def _kill(pid: int) -> None:
 
 
 @contextmanager
-def _scene(endpoint: str, folder: Path) -> Iterator[Scene]:
-    with closing(client_for(endpoint)) as client:
-        table = create_task_table(client)
-    with scene_at(endpoint, table, folder) as scene:
+def _scene(endpoint: str, folder: Path, layout: Layout) -> Iterator[Scene]:
+    settings = TableSettings(table=f"load-{uuid.uuid4().hex}", endpoint=endpoint, region=REGION)
+    with closing(DynamoStore(settings)) as store:
+        create_table(store, layout=layout)
+        wait_until_active(store, time.sleep)
+        if layout != CLASSIC:
+            write_layout(store, layout)
+    with scene_at(endpoint, settings.table, folder) as scene:
         yield scene
 
 
@@ -254,7 +277,8 @@ def _until_ended(scene: Scene, patience: float) -> list[Task]:
     deadline = time.monotonic() + patience
     while True:
         with closing(DynamoStore(scene.settings)) as store:
-            tasks = [Task.from_record(record) for record in scan(store, 10**6).records]
+            records = scan(store, 10**6).records
+        tasks = [Task.from_record(record) for record in records if record[Attr.TASK_ID] not in RESERVED_IDS]
         if all(task.status.is_final for task in tasks) or time.monotonic() > deadline:
             return tasks
         time.sleep(1)

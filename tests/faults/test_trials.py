@@ -14,6 +14,7 @@ from tests.integration.agents import Entry
 from tests.standins.dynalite import StandInUnavailable
 from tests.standins.ministack import Ministack
 from thunderagent import Task, transitions
+from thunderagent.store.layout import CLASSIC, Layout, dispatch_layout
 
 pytestmark = pytest.mark.processes
 
@@ -41,16 +42,25 @@ def test_a_rule_less_and_stale_writes_are_found(endpoint: str, monkeypatch: pyte
     assert len(run_trials(endpoint, 40, seed=1).stale) >= 10
 
 
-def test_of_tasks_whose_replies_get_lost_none_is_stranded_and_none_runs_twice(endpoint: str, tmp_path: Path) -> None:
-    found = lose_replies(endpoint, tmp_path, tasks=200, agents=2, seed=1)
+LAYOUTS = pytest.mark.parametrize("layout", [CLASSIC, dispatch_layout(shards=2)], ids=["classic", "dispatch"])
+
+
+@LAYOUTS
+def test_of_tasks_whose_replies_get_lost_none_is_stranded_and_none_runs_twice(
+    endpoint: str, tmp_path: Path, layout: Layout
+) -> None:
+    found = lose_replies(endpoint, tmp_path, tasks=200, agents=2, seed=1, layout=layout)
 
     assert found.is_clean, found
     assert (found.tasks, found.runs) == (200, 200)
     assert found.lost_replies >= 10
 
 
-def test_of_tasks_whose_agents_are_killed_each_ends_and_none_runs_beside_itself(endpoint: str, tmp_path: Path) -> None:
-    found = kill_agents(endpoint, tmp_path, seconds=8, agents=2, seed=1, every=1.0)
+@LAYOUTS
+def test_of_tasks_whose_agents_are_killed_each_ends_and_none_runs_beside_itself(
+    endpoint: str, tmp_path: Path, layout: Layout
+) -> None:
+    found = kill_agents(endpoint, tmp_path, seconds=8, agents=2, seed=1, every=1.0, layout=layout)
 
     assert found.is_clean, found
     assert found.kills >= 3

@@ -25,8 +25,11 @@ from thunderagent.poolcycle import counts_of
 from thunderagent.scaling import Replica, ScalingRules, decide, initial_state, observe
 from thunderagent.settings import TableSettings
 from thunderagent.store.backlog import BacklogReader
+from thunderagent.store.base import task_or_none
 from thunderagent.store.dynamo import DynamoStore
+from thunderagent.store.layout import dispatch_layout
 from thunderagent.testing.harness import Harness
+from thunderagent.transitions import refile
 from thunderagent.values import as_stored, plain
 
 Item = Mapping[str, Any]
@@ -108,6 +111,22 @@ def test_a_pool_is_scaled_by_what_can_be_read_of_any_items(items: list[Item]) ->
 
         assert backlog.ready >= len(GOOD)
         assert decide(ScalingRules(max_replicas=10), initial_state(1, 0.0), seen, 60.0).target >= 1
+
+
+@settings(SEEDED, max_examples=25)
+@given(tables(8))
+def test_any_items_can_be_filed_for_the_other_layout_and_an_agent_does_its_work_there(items: list[Item]) -> None:
+    with a_table_with(items) as harness:
+        layout = dispatch_layout(shards=2)
+        harness.store.change_layout(layout)
+        for task_id in harness.store.records():
+            task = task_or_none(harness.store.records()[task_id])
+            if task is not None and not layout.is_filed(task):
+                assert harness.store.apply(refile(task)).ok
+                assert layout.is_filed(harness.queue.get(task_id))
+        assert BacklogReader(harness.store, random.Random(0)).read(100).ready >= len(GOOD)
+        harness.run_for(LOOK)
+        assert ended_well(harness.queue) == [True] * len(GOOD)
 
 
 @settings(SEEDED, max_examples=10)

@@ -130,7 +130,10 @@ def migrate(
     if way is Way.CLASSIC and shards is not None:
         raise click.UsageError("--shards goes with --layout dispatch: the classic layout has none.")
     with ProgressLine() as line:
-        reached = Migration(store, surroundings.sleep, line.show).run(Goal(way, shards, queues, drop_index))
+        migration = Migration(store, surroundings.sleep, line.show)
+        reached = migration.run(Goal(way, shards, queues, drop_index))
+    for task_id, why in migration.refused.items():
+        say(f"The task {task_id} could not be filed, so no agent finds it: {why}")
     click.echo(_told(store.settings.table, reached))
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from thunderagent import transitions
-from thunderagent.errors import NotATask
+from thunderagent.errors import NotATask, StoreRejected
 from thunderagent.store.base import Cursor, Page, Store
 from thunderagent.store.classic import EXPIRED_PAGE, EXPIRED_PAGES, ROVING_MAX, Found, Wanted
 from thunderagent.store.layout import Mark
@@ -94,7 +95,7 @@ class DispatchFinder:
         renewed = [task for task in tasks if task.status is Status.RUNNING and not task.is_due(now)]
         for task in renewed:
             if _comes_due(task, now):
-                self._store.apply(transitions.refile(task))
+                self._refile(task)
         self._file(task for task in tasks if task.status is not Status.RUNNING)
         return [task for task in tasks if task.status is Status.RUNNING and task.is_due(now)]
 
@@ -105,7 +106,12 @@ class DispatchFinder:
         layout = self._store.layout()
         for task in tasks:
             if not layout.is_filed(task):
-                self._store.apply(transitions.refile(task))
+                self._refile(task)
+
+    def _refile(self, task: Task) -> None:
+        """File one task; an item that takes no write, since another program has filled it, must not keep the others waiting."""
+        with suppress(StoreRejected):
+            self._store.apply(transitions.refile(task))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from thunderagent import transitions
+from thunderagent.errors import StoreRejected
 from thunderagent.store import admin
 from thunderagent.store.admin import IndexPlan, ScanPlace
 from thunderagent.store.base import LAYOUT_READ, task_or_none
@@ -31,7 +32,7 @@ from thunderagent.store.layout import (
     check_shards,
     checked_queues,
 )
-from thunderagent.task import Attr, Record
+from thunderagent.task import Attr, Record, Task
 
 SETTLE, STEP = int(LAYOUT_READ) + 15, 5
 """Seconds until every program has read a change: those between two reads of it, and a call of theirs that was slow."""
@@ -58,6 +59,8 @@ class Migration:
         self._store = store
         self._sleep = sleep
         self._report = report
+        self.refused: dict[str, str] = {}
+        """Ids of open tasks whose items took no write, with what DynamoDB said: no agent finds them on dispatch."""
 
     def run(self, goal: Goal) -> Layout:
         """Bring the table to the goal. Raises a StoreError, LayoutChanged, InvalidInput; then it is safe to run it again."""
@@ -132,7 +135,12 @@ class Migration:
         """File what is not filed. Where a task has changed meanwhile, whoever changed it has filed it."""
         layout = self._store.layout()
         tasks = (task_or_none(record) for record in records if record[Attr.TASK_ID] not in RESERVED_IDS)
-        astray = [task for task in tasks if task is not None and not layout.is_filed(task)]
-        for task in astray:
+        return sum(self._filed(task) for task in tasks if task is not None and not layout.is_filed(task))
+
+    def _filed(self, task: Task) -> bool:
+        try:
             self._store.apply(transitions.refile(task))
-        return len(astray)
+        except StoreRejected as error:  # another program has filled its item
+            self.refused[task.task_id] = str(error)
+            return False
+        return True
