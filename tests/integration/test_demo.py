@@ -203,7 +203,8 @@ def test_files_of_ones_own_are_reported_on_and_what_is_wrong_with_them_is_told(d
     check_pages(plan, failed)
     assert "bad.csv, line 4: 2 fields, but the header has 3" in demo.stdout
     assert "as they should" not in demo.stdout
-    assert (demo.replicas()[0], demo.replicas()[-1]) == (0, 0)
+    assert demo.replicas()[-1] == 0  # the first line may come after the first step
+    assert re.search(r"^The pool went from 0 to [1-4] agents? and back to 0\.$", demo.stdout, re.MULTILINE)
     assert (demo.work / ".gitignore").read_text() == "*\n"
     figures = re.findall(r'class="label">([^<]*)</span><span class="figure">([^<]*)<', (demo.work / "pool.html").read_text())
     assert dict(figures)["tasks ended"] == f"{len(plan.tasks)}"

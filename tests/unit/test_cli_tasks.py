@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,23 @@ import pytest
 
 from tests.builders import claim, foreign_record, put_pending
 from tests.unit.cli_world import NOW, Refusing, World
-from thunderagent.cli.newtasks import CHUNK, refuse_dangling
+from thunderagent.cli.newtasks import CHUNK, KEYS, refuse_dangling
 from thunderagent.errors import StoreUnavailable
+from thunderagent.queue import NewTask
+from thunderagent.store.layout import dispatch_layout
+from thunderagent.store.memory import MemoryStore
 
 
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+@pytest.fixture
+def dispatch(world: World) -> World:
+    """A table of the dispatch layout with two queues."""
+    world.store = world.used = MemoryStore(world.time, dispatch_layout(1, ("default", "mail")))
+    return world
 
 
 def put(world: World, task_id: str, **attributes: Any) -> None:
@@ -47,6 +58,14 @@ def test_enqueue_takes_every_option(world: World) -> None:
     record = world.record("a")
     assert (record["taskType"], record["maxRetry"], record["lockTime"]) == ("report", 0, NOW + 300)
     assert record["waitingFor"] == ["before", "and-before"]
+
+
+def test_a_task_goes_to_the_queue_that_is_named(dispatch: World) -> None:
+    assert dispatch.run("task", "enqueue", "--id", "a", "--queue", "mail").exit_code == 0
+    assert dispatch.record("a")["dispatch"] == "mail#0"
+    result = dispatch.run("task", "enqueue", "--id", "b", "--queue", "post")
+    assert result.exit_code == 1
+    assert "The table has no queue post; it has default, mail." in result.stderr
 
 
 def test_not_before_is_a_date_with_a_zone(world: World) -> None:
@@ -91,6 +110,7 @@ def test_what_is_shown_as_json_can_be_enqueued_again(world: World) -> None:
         pytest.param(["--if-exists", "skip"], "not one of", id="another way with one that exists"),
         pytest.param(["{}", "--many"], "from @FILE, or from stdin", id="many in an argument"),
         pytest.param(["-", "--many", "--id", "a"], "--id does not go with --many", id="one id for many"),
+        pytest.param(["-", "--many", "--queue", "a"], "--queue does not go with --many", id="one queue for many"),
         pytest.param(["-", "--many", "--depends-on", "a"], "--depends-on does not go with --many", id="dependencies for many"),
         pytest.param(["@/no/such/file", "--many"], "cannot be read", id="a file of many that is not there"),
     ],
@@ -155,6 +175,21 @@ def test_many_are_read_a_line_each(world: World) -> None:
     assert (b["lockTime"], b["waitingFor"]) == (1_893_456_000, ["a"])
 
 
+def test_a_line_may_say_all_that_a_new_task_may() -> None:
+    assert set(KEYS.values()) == {each.name for each in fields(NewTask)}
+
+
+def test_each_of_many_goes_to_the_queue_that_its_line_names(dispatch: World) -> None:
+    file = lines(*({"taskId": queue, "payload": {}, "queue": queue} for queue in ("mail", "post", "default")))
+    result = dispatch.run("task", "enqueue", "-", "--many", input=file)
+    assert result.exit_code == 1
+    assert "line 2: The table has no queue post; it has default, mail." in result.stderr
+    assert {task_id: item["dispatch"] for task_id, item in dispatch.store.records().items()} == {
+        "mail": "mail#0",
+        "default": "default#0",
+    }
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -164,8 +199,10 @@ def test_many_are_read_a_line_each(world: World) -> None:
         pytest.param({}, "'payload' is missing", id="no payload"),
         pytest.param({"payload": "x"}, "the payload is text", id="a payload that is text"),
         pytest.param(
-            {"payload": {}, "type": "x"}, "there is no key 'type'; the keys are taskId", id="a key that does not exist"
+            {"payload": {}, "type": "x"}, "there is no key 'type'; the keys are payload", id="a key that does not exist"
         ),
+        pytest.param({"payload": {}, "queue": ["mail"]}, "queue: it is a list", id="a queue that is a list"),
+        pytest.param({"payload": {}, "queue": "mail"}, "queue", id="a queue on a table that has none"),
         pytest.param({"payload": {}, "taskId": 7}, "taskId: it is a number", id="a taskId that is a number"),
         pytest.param({"payload": {}, "taskId": ""}, "taskId: it is empty text", id="an empty taskId"),
         pytest.param({"payload": {}, "maxRetry": True}, "maxRetry: it is true or false", id="retries that are true"),

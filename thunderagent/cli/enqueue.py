@@ -10,7 +10,7 @@ import click
 
 from thunderagent.cli.exits import FAILED, leave
 from thunderagent.cli.manytasks import print_tasks
-from thunderagent.cli.newtasks import LineResult, enqueue_lines, open_source, read_payload
+from thunderagent.cli.newtasks import KEYS, LineResult, enqueue_lines, open_source, read_payload
 from thunderagent.cli.output import Form, JsonStream, output_option, say
 from thunderagent.cli.parameters import MOMENT, SPAN, TASK_ID, Where, table_options
 from thunderagent.cli.surroundings import Surroundings
@@ -75,8 +75,8 @@ def _enqueue_one(surroundings: Surroundings, payload: str, form: Form, where: Wh
 def _check_many(source: str, given: Mapping[str, Any]) -> None:
     if source != "-" and not source.startswith("@"):
         raise click.UsageError("--many reads tasks from @FILE, or from stdin for -.")
-    for name in ("task_id", "task_type", "max_retry", "delay", "not_before", "depends_on", "queue"):
-        if given[name] not in (None, ()):
+    for name in KEYS.values():
+        if given.get(name) not in (None, ()):
             flag = name.removeprefix("task_").replace("_", "-")
             raise click.UsageError(f"--{flag} does not go with --many: the lines say it.")
 

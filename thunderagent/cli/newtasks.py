@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 CHUNK = 200
 """Lines enqueued at once. Memory is bounded by it, and a dependency may stand at most this far behind the task it holds up."""
 
-KEYS = ("taskId", "payload", "taskType", "maxRetry", "delay", "notBefore", "dependsOn")
-
 
 # --- one payload --------------------------------------------------------------------------------------------------------
 
@@ -69,7 +67,7 @@ def read_line(raw: bytes) -> NewTask:
     value = read_json(_text(raw))
     if not isinstance(value, dict):
         raise InvalidInput(f"the line is {_kind(value)}; it must be a JSON object")
-    unknown = sorted(value.keys() - set(KEYS))
+    unknown = sorted(value.keys() - KEYS.keys())
     if unknown:
         raise InvalidInput(f"there is no key {unknown[0]!r}; the keys are {', '.join(KEYS)}")
     if "payload" not in value:
@@ -122,6 +120,10 @@ _READERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "notBefore": ("not_before", _time_by(parse_moment)),
     "dependsOn": ("depends_on", _ids),
 }
+"""By key: the field of a NewTask, and what reads it."""
+
+KEYS: Mapping[str, str] = {"payload": "payload", **{key: field for key, (field, _) in _READERS.items()}}
+"""The keys that a line may have, and the fields of a NewTask that they give."""
 
 
 def _kind(value: Any) -> str:
