@@ -27,10 +27,14 @@ def flags(policy: str, log: str) -> dict[str, str]:
     }
 
 
+DECISION = "authorization.k8s.io/decision"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request for objects. ``at`` is in epoch seconds; ``resource`` has its subresource behind a slash; ``address`` is
-    that of who asked. ``namespace`` and ``name`` are empty where the request was for none in particular."""
+    that of who asked. ``allowed`` says that the user has the right to it; the API server may refuse it all the same, as it does
+    in a namespace that is on its way out. ``namespace`` and ``name`` are empty where the request was for none in particular."""
 
     at: float
     verb: str
@@ -38,6 +42,7 @@ class Request:
     resource: str
     status: int
     address: str
+    allowed: bool
     namespace: str = ""
     name: str = ""
 
@@ -54,5 +59,6 @@ def requests_of(log: Path, user: str, since: float = 0.0) -> Iterator[Request]:
                 if is_theirs and at >= since and "resource" in about:
                     resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
                     status, address = entry["responseStatus"]["code"], entry["sourceIPs"][0]
+                    allowed = entry.get("annotations", {}).get(DECISION) == "allow"
                     where = about.get("namespace", ""), about.get("name", "")
-                    yield Request(at, entry["verb"], about.get("apiGroup", ""), resource, status, address, *where)
+                    yield Request(at, entry["verb"], about.get("apiGroup", ""), resource, status, address, allowed, *where)
