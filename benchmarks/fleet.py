@@ -17,7 +17,7 @@ from benchmarks.servers import Server
 
 FLEETS = (1, 2, 4)
 TASKS = 400
-"""An agent."""
+"""Tasks enqueued for each agent."""
 
 APART = 2.0
 """Seconds allowed for the start of each agent, so that all poll first at the same moment."""

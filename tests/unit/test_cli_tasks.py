@@ -202,7 +202,7 @@ def test_each_of_many_goes_to_the_queue_that_its_line_names(dispatch: World) -> 
             {"payload": {}, "type": "x"}, "there is no key 'type'; the keys are payload", id="a key that does not exist"
         ),
         pytest.param({"payload": {}, "queue": ["mail"]}, "queue: it is a list", id="a queue that is a list"),
-        pytest.param({"payload": {}, "queue": "mail"}, "queue", id="a queue on a table that has none"),
+        pytest.param({"payload": {}, "queue": "mail"}, "The table has no queue mail", id="a queue on a table that has none"),
         pytest.param({"payload": {}, "taskId": 7}, "taskId: it is a number", id="a taskId that is a number"),
         pytest.param({"payload": {}, "taskId": ""}, "taskId: it is empty text", id="an empty taskId"),
         pytest.param({"payload": {}, "maxRetry": True}, "maxRetry: it is true or false", id="retries that are true"),
